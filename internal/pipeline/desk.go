@@ -1,0 +1,145 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/awsmp/metering/internal/metering"
+)
+
+// desk is the submitter's side of the calls: it marks records before they are sent and writes verdicts back as they come.
+type desk struct{ *intake }
+
+// each runs do for every element at once: one call's records, at most 25.
+func each[T any](list []T, do func(i int, v T) error) error {
+	var group errgroup.Group
+	for i, v := range list {
+		group.Go(func() error { return do(i, v) })
+	}
+	return group.Wait()
+}
+
+// Prepare marks records as sent before their first call, so that an answer that never comes leaves them in doubt and not
+// expired. Records that changed or ended since the index was read are left to the next run. Where a mark fails, the others are
+// returned beside the error: they are marked, and must be sent.
+func (d *desk) Prepare(ctx context.Context, records []metering.Record) ([]metering.Record, error) {
+	ready := make([]*metering.Record, len(records))
+	err := each(d.Sendable(records), func(i int, r metering.Record) error {
+		if r.SentQuantity.Whole {
+			ready[i] = &r
+			return nil
+		}
+		marked, ok, err := d.mark(ctx, r, r.Usage().Second)
+		if ok {
+			ready[i] = &marked
+		}
+		return err
+	})
+	out := make([]metering.Record, 0, len(records))
+	for _, r := range ready {
+		if r != nil {
+			out = append(out, *r)
+		}
+	}
+	return out, err // those that are marked are sent, whatever became of the others
+}
+
+func (d *desk) mark(ctx context.Context, r metering.Record, second metering.Second) (metering.Record, bool, error) {
+	send := metering.Send{
+		License: r.License, SortKey: r.SortKey, Fingerprint: r.Fingerprint(),
+		Quantity: r.Usage().Quantity, Second: second, At: d.Now(),
+	}
+	out, err := d.Records.MarkSent(ctx, send)
+	if err != nil {
+		return r, false, fmt.Errorf("mark record as sent: %w", err)
+	}
+	if !out.Done && (out.Old == nil || !send.Shows(*out.Old) || out.Old.Quantity != r.Quantity) {
+		return r, false, nil
+	}
+	return send.Apply(r), true, nil
+}
+
+// Sendable are the records whose hour may still be billed.
+func (d *desk) Sendable(records []metering.Record) []metering.Record {
+	now, out := d.Now(), make([]metering.Record, 0, len(records))
+	for _, r := range records {
+		if g, reason := r.Group(); reason == "" && d.Rules.Billable(g.Hour, now) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Later moves a record to the second of its first row: a buyer's first hour begins after the hour does, and its start lies
+// before the license was active (F35).
+func (d *desk) Later(ctx context.Context, r metering.Record) (metering.Record, bool, error) {
+	g, reason := r.Group()
+	if reason != "" {
+		return r, false, nil
+	}
+	stored, err := d.Records.Record(ctx, g)
+	if err != nil || stored == nil {
+		return r, false, err
+	}
+	manifest, err := metering.ParseManifest(stored.Manifest)
+	if err != nil {
+		return r, false, nil // a record without one has no first row
+	}
+	first, ok := manifest.First(g.Hour)
+	if !ok || first <= r.Usage().Second {
+		return r, false, nil
+	}
+	return d.mark(ctx, r, first)
+}
+
+// Settle writes verdicts back, in parallel, each metric before its write.
+func (d *desk) Settle(ctx context.Context, verdicts []metering.Verdict) error {
+	return each(verdicts, func(_ int, v metering.Verdict) error {
+		d.measure(v)
+		out, err := d.Records.FinishRecord(ctx, metering.FinishWith(v, d.Retention, d.Now()))
+		if err != nil {
+			return fmt.Errorf("write verdict back: %w", err)
+		}
+		if out.Done || v.Status != metering.Success {
+			return nil
+		}
+		if out.Old == nil { // deleted while its call was under way
+			d.Metrics.Emit(metering.Measure{Metric: metering.MetricResultUnmatched, Items: 1, Units: v.Sent.Quantity})
+			return nil
+		}
+		f, ok := metering.FinishChanged(v, *out.Old, d.Retention, d.Now())
+		if !ok {
+			return nil
+		}
+		d.measureRefused(rest(out.Old.Quantity, v.Sent.Quantity))
+		if _, err := d.Records.FinishRecord(ctx, f); err != nil {
+			return fmt.Errorf("write verdict back: %w", err)
+		}
+		return nil
+	})
+}
+
+// measure counts a verdict before it is written.
+func (d *desk) measure(v metering.Verdict) {
+	m := metering.Measure{Items: 1, Units: v.Sent.Quantity}
+	switch v.Status {
+	case metering.Success:
+		m.Metric = metering.MetricBilled
+		d.measureRefused(rest(v.Record.Quantity, v.Sent.Quantity))
+	case metering.DuplicateRecord:
+		m.Metric = metering.MetricDuplicate
+	case metering.CustomerNotSubscribed:
+		m.Metric = metering.MetricNotSubscribed
+	default:
+		m.Metric, m.Cause = metering.MetricException, v.Reason
+	}
+	d.Metrics.Emit(m)
+}
+
+// rest is what a record holds beyond what was billed.
+func rest(held metering.Quantity, billed int64) int64 {
+	q, _ := held.Count()
+	return q - billed
+}

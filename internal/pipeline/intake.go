@@ -1,0 +1,212 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/awsmp/metering/internal/metering"
+)
+
+// heldBytes bounds the legacy records of one hour that are held back until the hour has been read; what exceeds it waits for
+// the next run.
+const heldBytes = 16 << 20
+
+// intake reads the waiting records of a run, lane by lane, and lets only those through that may be sent. It ends the others
+// itself, so that none can spoil a call for its neighbours (F18).
+type intake struct {
+	*Submitter
+	closing  map[string]time.Time // licenses in their last hour
+	taken    int                  // of the ordinary backlog
+	rejected int
+	unended  int   // records that could not be ended; the next run tries again
+	trouble  error // of the first of them
+
+	arn  map[sale]bool              // what goes by license ARN in this run
+	arns map[metering.Hour]bool     // the hours of these
+	sent map[metering.Identity]bool // legacy identities let through
+}
+
+// sale is what must not be billed under both identity schemes (F32).
+type sale struct {
+	account, dimension string
+	hour               metering.Hour
+}
+
+func newIntake(s *Submitter, closing map[string]time.Time) *intake {
+	return &intake{
+		Submitter: s, closing: closing,
+		arn: make(map[sale]bool), arns: make(map[metering.Hour]bool), sent: make(map[metering.Identity]bool),
+	}
+}
+
+func (in *intake) lanes(ctx context.Context, now time.Time) []iter.Seq2[metering.Record, error] {
+	lanes := make([]iter.Seq2[metering.Record, error], 0, 3)
+	if len(in.closing) > 0 {
+		lanes = append(lanes, in.lastHours(ctx, now))
+	}
+	return append(lanes, in.hours(ctx, in.Rules.SubmitHours(now), true), in.hours(ctx, in.Rules.GraceTail(now), false))
+}
+
+// lastHours are the records of licenses in their last hour, the hour in progress included, by one targeted query an hour.
+func (in *intake) lastHours(ctx context.Context, now time.Time) iter.Seq2[metering.Record, error] {
+	hours := append(in.Rules.GraceTail(now), in.Rules.SubmitHours(now)...)
+	hours = append(hours, metering.HourOf(now))
+	return func(yield func(metering.Record, error) bool) {
+		for _, license := range slices.Sorted(maps.Keys(in.closing)) {
+			if metering.LegacyLicense(license) {
+				continue // no event names one; should a table do so, it goes with the backlog, where its twin would be seen
+			}
+			for _, h := range hours {
+				for r, err := range in.Records.PendingRecords(ctx, h, license) {
+					if err == nil && !in.admit(ctx, r, h) {
+						continue
+					}
+					if !yield(r, err) || err != nil {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// hours are the records of all other licenses, oldest hour first. With capped they count towards the run's maximum.
+func (in *intake) hours(ctx context.Context, hours []metering.Hour, capped bool) iter.Seq2[metering.Record, error] {
+	return func(yield func(metering.Record, error) bool) {
+		full := func() bool { return capped && in.taken >= in.maxRecords() }
+		for _, h := range hours {
+			if !in.hour(ctx, h, full, yield) {
+				return
+			}
+		}
+	}
+}
+
+// hour yields one hour's records, and reports whether the lane goes on. Legacy records come last: only then is it known whether
+// the same sale also goes by license ARN. An hour of which something is sent is read to its end, full or not: a later run would
+// no longer see the twin of what was sent in this one.
+func (in *intake) hour(ctx context.Context, h metering.Hour, full func() bool, yield func(metering.Record, error) bool) bool {
+	done := func() bool { return full() && !in.arns[h] }
+	if done() {
+		return true
+	}
+	var held []metering.Record
+	size := 0
+	for r, err := range in.Records.PendingRecords(ctx, h, "") {
+		if err != nil {
+			yield(r, fmt.Errorf("read pending records of %v: %w", h, err))
+			return false
+		}
+		if done() {
+			break
+		}
+		if metering.LegacyLicense(r.License) {
+			if size += r.WireSize(); size <= heldBytes {
+				held = append(held, r)
+			}
+			continue
+		}
+		if _, closing := in.closing[r.License]; closing { // its own lane has read it
+			continue
+		}
+		if !full() && !in.take(ctx, r, h, yield) {
+			return false
+		}
+	}
+	for _, r := range held {
+		twin := in.arn[sale{r.Account, r.Dimension, h}] || in.sent[r.Usage().Identity()]
+		if (twin || !full()) && !in.take(ctx, r, h, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// take yields a record that may be sent, and reports whether the lane goes on.
+func (in *intake) take(ctx context.Context, r metering.Record, h metering.Hour, yield func(metering.Record, error) bool) bool {
+	if !in.admit(ctx, r, h) {
+		return true
+	}
+	in.taken++
+	return yield(r, nil)
+}
+
+func (in *intake) maxRecords() int {
+	if in.MaxRecords == 0 {
+		return DefaultMaxRecords
+	}
+	return in.MaxRecords
+}
+
+// admit reports whether a record may be sent, and ends it where it may not.
+func (in *intake) admit(ctx context.Context, r metering.Record, bucket metering.Hour) bool {
+	now := in.Now()
+	if f, refused, billed := metering.FinishBilled(r, now); billed {
+		in.measureRefused(refused)
+		in.finish(ctx, f)
+		return false
+	}
+	reason := r.Validate()
+	if reason == "" && r.Pending != bucket.String() {
+		reason = metering.SortKeyMismatch
+	}
+	if reason == "" {
+		reason = in.twin(r, bucket)
+	}
+	if reason != "" && r.SentQuantity.Whole {
+		return false // it may be billed: not rejected, and in doubt when its hour ends
+	}
+	if reason != "" {
+		units, _ := r.Quantity.Count()
+		in.Metrics.Emit(metering.Measure{Metric: metering.MetricRowRejected, Items: 1, Units: units, Cause: string(reason)})
+		in.rejected++
+		in.finish(ctx, metering.FinishRejected(r, string(reason), now))
+		return false
+	}
+	return in.Rules.Billable(bucket, now)
+}
+
+// twin refuses a record whose sale another record of this run already asks for.
+func (in *intake) twin(r metering.Record, hour metering.Hour) metering.Reason {
+	s := sale{r.Account, r.Dimension, hour}
+	if !metering.LegacyLicense(r.License) {
+		in.arn[s], in.arns[hour] = true, true
+		return ""
+	}
+	if in.arn[s] {
+		return metering.MixedIdentitySchemes
+	}
+	id := r.Usage().Identity()
+	if in.sent[id] {
+		return metering.DuplicateIdentity
+	}
+	in.sent[id] = true
+	return ""
+}
+
+// measureRefused counts what a record holds beyond what was billed: its hour can take no more (F20).
+func (in *intake) measureRefused(units int64) {
+	if units > 0 {
+		in.Metrics.Emit(metering.Measure{Metric: metering.MetricDuplicate, Items: 1, Units: units})
+	}
+}
+
+// finish ends a record. One that cannot be ended fails the run when all others have had their turn.
+func (in *intake) finish(ctx context.Context, f metering.Finish) {
+	if _, err := in.Records.FinishRecord(ctx, f); err != nil {
+		if in.unended++; in.trouble == nil {
+			in.trouble = err
+		}
+	}
+}
+
+func (in *intake) err() error {
+	if in.trouble == nil {
+		return nil
+	}
+	return fmt.Errorf("finish records: %d still wait, the first: %w", in.unended, in.trouble)
+}
