@@ -1,0 +1,162 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/awsmp/metering/internal/metering"
+	"github.com/awsmp/metering/internal/store"
+)
+
+// PutRow writes a row as its seller does: without condition, in the place of whatever stood there. It fails with
+// metering.ErrTooLarge where the row exceeds 400 KB.
+func (s *Store) PutRow(ctx context.Context, r metering.Row) error {
+	return s.write(ctx, func() error { return s.setRow(r) })
+}
+
+// Row reads a row as it stands; nil where there is none.
+func (s *Store) Row(ctx context.Context, license, sortKey string) (*metering.Row, error) {
+	return one(ctx, s, &s.rows, place{license, sortKey}, cloneRow)
+}
+
+// DeleteRow removes a row, if there is one.
+func (s *Store) DeleteRow(ctx context.Context, license, sortKey string) error {
+	return s.write(ctx, func() error {
+		s.rows.remove(place{license, sortKey})
+		return nil
+	})
+}
+
+// UpdateRow reads a row, nil where there is none, lets change make another of it and writes that, all in one step.
+// Where change returns false nothing is written and the outcome carries the row as it stood. Change must not call the store.
+func (s *Store) UpdateRow(ctx context.Context, license, sortKey string, change func(old *metering.Row) (metering.Row, bool)) (out metering.Outcome[metering.Row], err error) {
+	err = s.write(ctx, func() error {
+		var old *metering.Row
+		if item := s.rows.get(place{license, sortKey}); item != nil {
+			c := cloneRow(item)
+			old = &c
+		}
+		r, ok := change(old)
+		if !ok {
+			out.Old = old
+			return nil
+		}
+		if r.License != license || r.SortKey != sortKey {
+			return fmt.Errorf("update row %s: it became %s of %s, a key never changes", sortKey, r.SortKey, r.License)
+		}
+		out.Done = true
+		return s.setRow(r)
+	})
+	if err != nil {
+		return metering.Outcome[metering.Row]{}, err
+	}
+	return out, nil
+}
+
+// PendingRows reads the pending index under one bucket, in the order of license and sort key: of every license, or of the
+// one named.
+func (s *Store) PendingRows(ctx context.Context, hour metering.Hour, license string) iter.Seq2[metering.PendingRow, error] {
+	bucket := hour.String()
+	return pages(ctx, s, read[metering.Row, metering.PendingRow]{
+		shelf: func() *shelf[metering.Row] { return s.rows.pending[bucket] },
+		from:  place{license: license}, one: license != "",
+		view: func(r *metering.Row) metering.PendingRow {
+			return metering.PendingRow{License: r.License, SortKey: r.SortKey, Bucket: r.Pending, Account: r.Account, Dimension: r.Dimension}
+		},
+		size: func(r *metering.Row) int {
+			return len(r.License) + len(r.SortKey) + len(r.Pending) + len(r.Account) + len(r.Dimension) + 100
+		},
+	})
+}
+
+// GroupRows reads the rows whose key begins with the group's prefix, in the order of their keys.
+func (s *Store) GroupRows(ctx context.Context, g metering.Group) iter.Seq2[metering.Row, error] {
+	prefix := g.RowPrefix()
+	return pages(ctx, s, read[metering.Row, metering.Row]{
+		shelf: func() *shelf[metering.Row] { return &s.rows.shelf },
+		from:  place{g.License, prefix}, one: true,
+		until: func(key string) bool { return !strings.HasPrefix(key, prefix) },
+		view:  cloneRow, size: rowSize,
+	})
+}
+
+// LabelRow writes a label where its condition holds; else the outcome carries the row that stood against it.
+func (s *Store) LabelRow(ctx context.Context, l metering.Label) (metering.Outcome[metering.Row], error) {
+	return s.changeRow(ctx, place{l.License, l.SortKey}, l.Holds, l.Apply)
+}
+
+// RebucketRow moves a row to its right bucket where it still stands under the wrong one; else the outcome carries the row
+// that stood against it.
+func (s *Store) RebucketRow(ctx context.Context, b metering.Rebucket) (metering.Outcome[metering.Row], error) {
+	return s.changeRow(ctx, place{b.License, b.SortKey}, b.Holds, b.Apply)
+}
+
+// changeRow is a conditional write on a row that exists. It never makes one.
+func (s *Store) changeRow(ctx context.Context, at place, holds func(metering.Row) bool, apply func(metering.Row) metering.Row) (out metering.Outcome[metering.Row], err error) {
+	err = s.write(ctx, func() error {
+		old := s.rows.get(at)
+		if old == nil {
+			return nil
+		}
+		if !holds(*old) {
+			c := cloneRow(old)
+			out.Old = &c
+			return nil
+		}
+		out.Done = true
+		return s.setRow(apply(*old))
+	})
+	if err != nil {
+		return metering.Outcome[metering.Row]{}, err
+	}
+	return out, nil
+}
+
+func (s *Store) setRow(r metering.Row) error {
+	if r.License == "" || r.SortKey == "" {
+		return fmt.Errorf("put row: %w", errNoKey)
+	}
+	if r.Other != nil {
+		r = metering.RowFromItem(r.Item()) // an attribute that stands in both forms is stored once
+	}
+	c := cloneRow(&r)
+	if rowSize(&c) > store.MaxItemBytes {
+		return fmt.Errorf("put row %.80s: %w", r.SortKey, metering.ErrTooLarge)
+	}
+	c.License = s.rows.license(c.License)
+	shareText(&c)
+	s.rows.put(place{c.License, c.SortKey}, &c)
+	return nil
+}
+
+// shareText lets the attributes that repeat parts of the sort key be parts of it: a row then holds one string, not five.
+func shareText(r *metering.Row) {
+	key := r.SortKey
+	if tail := len(key) - len(r.Timestamp); strings.HasSuffix(key, r.Timestamp) {
+		r.Timestamp = key[tail:]
+	}
+	if strings.HasPrefix(r.Timestamp, r.Pending) {
+		r.Pending = r.Timestamp[:len(r.Pending)]
+	}
+	if rest, ok := strings.CutPrefix(key, r.Account+"#"); ok {
+		r.Account = key[:len(r.Account)]
+		if strings.HasPrefix(rest, r.Dimension) {
+			r.Dimension = rest[:len(r.Dimension)]
+		}
+	}
+	if r.CreatedAt == r.UpdatedAt {
+		r.CreatedAt = r.UpdatedAt
+	}
+}
+
+// rowSize is the row's size in bytes: exact, but for plain rows, which are a few hundred bytes, an upper bound.
+func rowSize(r *metering.Row) int {
+	if r.Other != nil || r.Allocations != nil {
+		return store.ItemSize(r.Item())
+	}
+	const names = 260 // all attribute names and three numbers
+	return names + len(r.License) + len(r.SortKey) + len(r.Account) + len(r.Dimension) + len(r.Timestamp) +
+		len(r.CustomerIdentifier) + len(r.Pending) + len(r.Status) + len(r.StatusReason) + len(r.CreatedAt) + len(r.UpdatedAt)
+}

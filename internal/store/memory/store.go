@@ -1,0 +1,129 @@
+// Package memory keeps the tables in ordered maps: for simulations, in which a virtual day costs milliseconds, and as the
+// plainest statement of what every other store has to do.
+package memory
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"github.com/awsmp/metering/internal/metering"
+	"github.com/awsmp/metering/internal/store"
+)
+
+const defaultPageBytes = 1 << 20
+
+// Options are the settings of a Store.
+type Options struct {
+	// PageBytes is the size of a page, counted as DynamoDB counts items; 0 means 1 MiB. A page holds one item at least.
+	PageBytes int
+}
+
+// Store holds the usage, aggregated-usage and subscribers tables. It is safe for concurrent use; what it takes in and
+// hands out is copied.
+type Store struct {
+	pageBytes int
+
+	mu             sync.RWMutex
+	rows           table[metering.Row]
+	records        table[metering.Record]
+	deprovisioning map[place]metering.Deprovisioning
+
+	itemsRead, queries, writes atomic.Int64
+}
+
+// New makes an empty store.
+func New(o Options) *Store {
+	if o.PageBytes <= 0 {
+		o.PageBytes = defaultPageBytes
+	}
+	return &Store{
+		pageBytes:      o.PageBytes,
+		rows:           newTable(func(r *metering.Row) string { return r.Pending }),
+		records:        newTable(func(r *metering.Record) string { return r.Pending }),
+		deprovisioning: make(map[place]metering.Deprovisioning),
+	}
+}
+
+// Stats counts what was asked of a store since it was made.
+type Stats struct {
+	ItemsRead int64 // items and index entries that reads returned
+	Queries   int64 // pages and single items asked for
+	Writes    int64 // writes asked for, refused ones included
+}
+
+// Stats are the counts so far.
+func (s *Store) Stats() Stats {
+	return Stats{ItemsRead: s.itemsRead.Load(), Queries: s.queries.Load(), Writes: s.writes.Load()}
+}
+
+// write runs one write alone.
+func (s *Store) write(ctx context.Context, do func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.writes.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return do()
+}
+
+// one reads a single item as it stands; nil where there is none.
+func one[T any](ctx context.Context, s *Store, t *table[T], at place, clone func(*T) T) (*T, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.queries.Add(1)
+	s.mu.RLock()
+	item := t.get(at)
+	s.mu.RUnlock()
+	if item == nil {
+		return nil, nil
+	}
+	s.itemsRead.Add(1)
+	c := clone(item)
+	return &c, nil
+}
+
+// read is one ranged read: where it begins and ends, and what it makes of an item.
+type read[T, V any] struct {
+	shelf func() *shelf[T] // asked at every page; nil where there is none (any more)
+	from  place
+	one   bool                  // the license of from alone
+	until func(key string) bool // the first key that no longer belongs; nil reads on
+	view  func(*T) V
+	size  func(*T) int
+}
+
+// pages yields what a read finds. Between pages no lock is held, and the next page goes on after the last key.
+func pages[T, V any](ctx context.Context, s *Store, r read[T, V]) iter.Seq2[V, error] {
+	return store.Pages(ctx, func(_ context.Context, cursor place) (items []V, next place, more bool, err error) {
+		s.queries.Add(1)
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		start := cursor
+		if cursor == (place{}) {
+			start = r.from
+		}
+		shelf := r.shelf()
+		if shelf == nil {
+			return nil, place{}, false, nil
+		}
+		size := 0
+		shelf.from(start, r.one, func(at place, item *T) bool {
+			if at == cursor {
+				return true // the last one of the page before
+			}
+			if r.until != nil && r.until(at.key) {
+				return false
+			}
+			items, next = append(items, r.view(item)), at
+			size += r.size(item)
+			more = size >= s.pageBytes // full: whether anything is left is for the next page to find out
+			return !more
+		})
+		s.itemsRead.Add(int64(len(items)))
+		return items, next, more, nil
+	})
+}

@@ -1,0 +1,201 @@
+// Package storetest is the contract of the usage and aggregated-usage tables. Every adapter passes the same suite.
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/awsmp/metering/internal/metering"
+)
+
+// Store is what the suite asks of an adapter: what the stages and the ledger use, and the raw writes of sellers.
+type Store interface {
+	PutRow(ctx context.Context, r metering.Row) error
+	Row(ctx context.Context, license, sortKey string) (*metering.Row, error)
+	DeleteRow(ctx context.Context, license, sortKey string) error
+	PendingRows(ctx context.Context, hour metering.Hour, license string) iter.Seq2[metering.PendingRow, error]
+	GroupRows(ctx context.Context, g metering.Group) iter.Seq2[metering.Row, error]
+	LabelRow(ctx context.Context, l metering.Label) (metering.Outcome[metering.Row], error)
+	RebucketRow(ctx context.Context, b metering.Rebucket) (metering.Outcome[metering.Row], error)
+
+	PutRecord(ctx context.Context, r metering.Record) error
+	Record(ctx context.Context, g metering.Group) (*metering.Record, error)
+	DeleteRecord(ctx context.Context, license, sortKey string) error
+	CreateRecord(ctx context.Context, r metering.Record) (metering.Outcome[metering.Record], error)
+	PendingRecords(ctx context.Context, hour metering.Hour, license string) iter.Seq2[metering.Record, error]
+	MarkSent(ctx context.Context, s metering.Send) (metering.Outcome[metering.Record], error)
+	FinishRecord(ctx context.Context, f metering.Finish) (metering.Outcome[metering.Record], error)
+
+	Licenses(ctx context.Context) iter.Seq2[string, error]
+	LicenseRows(ctx context.Context, license string) iter.Seq2[metering.Row, error]
+	LicenseRecords(ctx context.Context, license string) iter.Seq2[metering.Record, error]
+}
+
+// Run holds a store against the contract. Each test opens one of its own, empty, and runs beside the others.
+func Run(t *testing.T, open func(t *testing.T) Store) {
+	for _, group := range []struct {
+		name  string
+		tests []contract
+	}{
+		{"rows", rowContract()},
+		{"labels", labelContract()},
+		{"records", recordContract()},
+		{"pages", pageContract()},
+		{"model", []contract{{"random operations", agreesWithModel}}},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			t.Parallel()
+			for _, c := range group.tests {
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel()
+					c.test(t, open(t))
+				})
+			}
+		})
+	}
+}
+
+type contract struct {
+	name string
+	test func(t *testing.T, s Store)
+}
+
+const (
+	licenseA = "arn:aws:license-manager::111122223333:license:l-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	licenseB = "arn:aws:license-manager::111122223333:license:l-bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	buyer    = "444455556666"
+)
+
+var missingRow, missingRecord = metering.Outcome[metering.Row]{}, metering.Outcome[metering.Record]{}
+
+func now() time.Time { return time.Date(2026, 3, 10, 15, 20, 0, 0, time.UTC) }
+
+// hour is 2026-03-10T14, the hour before now.
+func hour() metering.Hour { return metering.HourOf(now()) - 1 }
+
+func group(license, dimension string) metering.Group {
+	return metering.Group{License: license, Account: buyer, Dimension: dimension, Hour: hour()}
+}
+
+func second(offset int) metering.Second {
+	return hour().Second(offset)
+}
+
+// row is a waiting row of a group, offset seconds after its hour began.
+func row(g metering.Group, offset int, quantity int64) metering.Row {
+	return metering.NewRow(g, g.Hour.Second(offset), quantity)
+}
+
+// record is a waiting record of a group.
+func record(g metering.Group, quantity int64) metering.Record {
+	r := metering.NewRecord(g, quantity)
+	r.Manifest = "v1 1 0 0:0"
+	return r
+}
+
+func put(t *testing.T, s Store, rows ...metering.Row) {
+	t.Helper()
+	for _, r := range rows {
+		if err := s.PutRow(t.Context(), r); err != nil {
+			t.Fatalf("PutRow(%s): %v", r.SortKey, err)
+		}
+	}
+}
+
+func putRecords(t *testing.T, s Store, records ...metering.Record) {
+	t.Helper()
+	for _, r := range records {
+		if err := s.PutRecord(t.Context(), r); err != nil {
+			t.Fatalf("PutRecord(%s): %v", r.SortKey, err)
+		}
+	}
+}
+
+// must unwraps what a call without fault returns.
+func must[T any](t fataler, v T, err error) T {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+	return v
+}
+
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
+func collect[T any](t fataler, seq iter.Seq2[T, error]) []T {
+	t.Helper()
+	var out []T
+	for v, err := range seq {
+		out = append(out, must(t, v, err))
+	}
+	return out
+}
+
+// same compares as a store does: numbers by value, so that one which writes 3.0 as 3 passes.
+func same(t fataler, what string, want, got any) {
+	t.Helper()
+	numbers := cmp.Comparer(func(a, b json.Number) bool { return metering.SameValue(a, b) })
+	if diff := cmp.Diff(want, got, numbers, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func getRow(t *testing.T, s Store, license, sortKey string) *metering.Row {
+	t.Helper()
+	r, err := s.Row(t.Context(), license, sortKey)
+	return must(t, r, err)
+}
+
+func getRecord(t *testing.T, s Store, g metering.Group) *metering.Record {
+	t.Helper()
+	r, err := s.Record(t.Context(), g)
+	return must(t, r, err)
+}
+
+// pendingKeys are the license and sort key of every entry. The index orders by license; within one, order is the store's
+// own affair.
+func pendingKeys(t *testing.T, s Store, h metering.Hour, license string) []string {
+	t.Helper()
+	var keys, licenses []string
+	for _, p := range collect(t, s.PendingRows(t.Context(), h, license)) {
+		keys, licenses = append(keys, p.License+" "+p.SortKey), append(licenses, p.License)
+	}
+	return inOrderOf(t, licenses, keys)
+}
+
+func pendingRecordKeys(t *testing.T, s Store, h metering.Hour, license string) []string {
+	t.Helper()
+	var keys, licenses []string
+	for _, r := range collect(t, s.PendingRecords(t.Context(), h, license)) {
+		keys, licenses = append(keys, r.License+" "+r.SortKey), append(licenses, r.License)
+	}
+	return inOrderOf(t, licenses, keys)
+}
+
+func inOrderOf(t *testing.T, licenses, keys []string) []string {
+	t.Helper()
+	if !slices.IsSorted(licenses) {
+		t.Errorf("entries are not in the order of their licenses: %q", licenses)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func rowKeys(rows []metering.Row) []string {
+	var keys []string
+	for _, r := range rows {
+		keys = append(keys, r.SortKey)
+	}
+	return keys
+}
