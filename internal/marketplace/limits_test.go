@@ -1,0 +1,110 @@
+package marketplace_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/awsmp/metering/internal/marketplace"
+	"github.com/awsmp/metering/internal/metering"
+)
+
+func TestTheTimeLimitStopsStartingCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := begin(t)
+		pending := records(1000)
+		books := deskOf(pending...)
+		service := &api{latency: 3 * time.Second}
+		pulled := 0
+		source := func(yield func(metering.Record, error) bool) {
+			for _, r := range pending {
+				if pulled++; !yield(r, nil) {
+					return
+				}
+			}
+		}
+		sender := marketplace.NewSender(service, marketplace.Settings{Limit: 2 * time.Second})
+		report, err := sender.Send(t.Context(), []lane{source}, books)
+		if err != nil {
+			t.Fatalf("error %v: running out of time is none", err)
+		}
+		if last := service.started[len(service.started)-1].Sub(start); last >= 2*time.Second {
+			t.Errorf("a call started after %v", last)
+		}
+		if report.Settled != 25*report.Calls || report.Calls < 18 || report.Settled+report.Left != pulled || report.Left == 0 {
+			t.Errorf("report %+v after %d were pulled", report, pulled)
+		}
+		if len(books.prepared)-report.Settled > 4*25 {
+			t.Errorf("%d records were marked as sent and not sent", len(books.prepared)-report.Settled)
+		}
+		if pulled > report.Settled+6*25 {
+			t.Errorf("%d records were pulled for %d sent", pulled, report.Settled)
+		}
+	})
+}
+
+func TestACancelledRunSettlesWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := begin(t)
+		pending := records(1000)
+		books := deskOf(pending...)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		service := &api{latency: 3 * time.Second}
+		report, err := marketplace.NewSender(service, marketplace.Settings{}).Send(ctx, []lane{laneOf(pending...)}, books)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		if report.Calls == 0 || report.Settled != 25*report.Calls || len(books.verdicts) != report.Settled {
+			t.Errorf("report %+v, %d verdicts: the answered calls are money", report, len(books.verdicts))
+		}
+		if last := service.started[len(service.started)-1].Sub(start); last > time.Second {
+			t.Errorf("a call started after %v", last)
+		}
+	})
+}
+
+// At most four batches are marked ahead of their calls, and the bound on calls in flight holds.
+func TestSlots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begin(t)
+		pending := records(2000)
+		books := &counting{desk: deskOf(pending...)}
+		service := &api{latency: 4 * time.Second}
+		sender := marketplace.NewSender(service, marketplace.Settings{InFlight: 7})
+		report, err := sender.Send(t.Context(), []lane{laneOf(pending...)}, books)
+		if err != nil || report.Settled != 2000 {
+			t.Fatalf("report %+v, error %v", report, err)
+		}
+		if service.peak != 7 {
+			t.Errorf("%d calls in flight, want 7", service.peak)
+		}
+		if most := books.most.Load(); most > 4 {
+			t.Errorf("%d batches ahead, want at most 4", most)
+		}
+	})
+}
+
+// counting counts the batches that were prepared and not yet about to be called.
+type counting struct {
+	*desk
+	ahead, most atomic.Int64
+}
+
+func (c *counting) Prepare(ctx context.Context, records []metering.Record) ([]metering.Record, error) {
+	if n := c.ahead.Add(1); n > c.most.Load() {
+		c.most.Store(n)
+	}
+	return c.desk.Prepare(ctx, records)
+}
+
+func (c *counting) Sendable(records []metering.Record) []metering.Record {
+	c.ahead.Add(-1)
+	return c.desk.Sendable(records)
+}
