@@ -1,0 +1,294 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/awsmp/metering/internal/metering"
+)
+
+// Sheet is a ledger to be shown, as a table or as a Document.
+type Sheet struct {
+	Report Report
+	Check  *CrossCheck // nil: there is no other ledger to compare with
+	Sold   int         // records in the Marketplace's own ledger
+}
+
+// Sound reports whether the books balance and the Marketplace's own ledger agrees.
+func (s Sheet) Sound() bool { return s.Report.Balanced() && (s.Check == nil || s.Check.Equal()) }
+
+// maxListed bounds what a table lists one by one; the Document has all of it.
+const maxListed = 40
+
+// WriteTable writes the ledger for a terminal.
+func (s Sheet) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	r := s.Report
+	fmt.Fprintf(&b, "Ledger of %s in %s, recomputed from the tables\n\n", Counted(int64(r.Groups), "group"), Counted(int64(len(r.Licenses)), "license"))
+	fmt.Fprintf(&b, "  %s\n\n", equation(r.Total))
+	writePlaces(&b, r.Total)
+	writeOpen(&b, r.Open)
+	writeRemarks(&b, r.Total)
+	fmt.Fprintf(&b, "Licenses (found by: %s)\n", r.FoundBy)
+	for i, license := range r.Licenses {
+		if i == maxListed {
+			fmt.Fprintf(&b, "  and %s more\n", Counted(int64(len(r.Licenses)-i), "license"))
+			break
+		}
+		fmt.Fprintf(&b, "  %s\n", printable(license))
+	}
+	b.WriteByte('\n')
+	writeBalance(&b, r)
+	if s.Check != nil {
+		writeCheck(&b, *s.Check, s.Sold)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func placeName(p Place) string {
+	switch p {
+	case InDoubt:
+		return "in doubt"
+	case DryRun:
+		return "dry run"
+	case InFlight:
+		return "in flight"
+	}
+	return string(p)
+}
+
+// equation is the law in figures, without the places that are empty.
+func equation(total Balance) string {
+	var terms []string
+	for _, p := range Places() {
+		if a := total.Place(p); a.Units > 0 || p == Billed {
+			terms = append(terms, placeName(p)+" "+Thousands(a.Units))
+		}
+	}
+	sign := "="
+	if total.Written.Units != total.Named() {
+		sign = "≠"
+	}
+	return fmt.Sprintf("written %s %s %s", Thousands(total.Written.Units), sign, strings.Join(terms, " + "))
+}
+
+func writePlaces(b *strings.Builder, total Balance) {
+	const line = "  %-10s %12s %16s\n"
+	fmt.Fprintf(b, line, "", "rows", "units")
+	fmt.Fprintf(b, line, "written", Thousands(int64(total.Written.Items)), Thousands(total.Written.Units))
+	for _, p := range Places() {
+		a := total.Place(p)
+		if a == (Amount{}) && p != Billed {
+			continue
+		}
+		fmt.Fprintf(b, line, placeName(p), Thousands(int64(a.Items)), Thousands(a.Units))
+		for _, c := range causesOf(total, p) {
+			fmt.Fprintf(b, "    %s: %s\n", c.Code, c.What)
+			fmt.Fprintf(b, "      %s. %s\n", amountText(c.Amount), c.Do)
+		}
+	}
+	b.WriteByte('\n')
+}
+
+// amountText leaves out rows where there are none: growth is counted with the row that grew.
+func amountText(a Amount) string {
+	if a.Items == 0 {
+		return Counted(a.Units, "unit")
+	}
+	return Counted(int64(a.Items), "row") + ", " + Counted(a.Units, "unit")
+}
+
+// cause is an explained part of a place.
+type cause struct {
+	Explanation
+	Amount
+}
+
+// causesOf are the causes of one place, those that share an explanation added up, the largest first.
+func causesOf(b Balance, p Place) []cause {
+	sums := make(map[Explanation]Amount)
+	for c, a := range b.Places {
+		if e := Explain(p, c.Reason); c.Place == p && e != (Explanation{}) {
+			sum := sums[e]
+			sum.add(a)
+			sums[e] = sum
+		}
+	}
+	out := make([]cause, 0, len(sums))
+	for e, a := range sums {
+		out = append(out, cause{e, a})
+	}
+	slices.SortFunc(out, func(x, y cause) int {
+		return cmp.Or(cmp.Compare(y.Units, x.Units), cmp.Compare(y.Items, x.Items), cmp.Compare(x.Code, y.Code))
+	})
+	return out
+}
+
+func writeOpen(b *strings.Builder, open []Balance) {
+	if len(open) == 0 {
+		return
+	}
+	b.WriteString("Hours that are not billed in full\n")
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "  LICENSE\tACCOUNT\tDIMENSION\tHOUR\t%9s\tWHERE AND WHY\n", "UNITS")
+	for i, g := range open {
+		if i == maxListed {
+			break
+		}
+		for _, line := range openLines(g) {
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", Short(g.Group.License), Shown(g.Group.Account), Shown(g.Group.Dimension), hourText(g.Group.Hour), line)
+		}
+	}
+	_ = table.Flush() // a strings.Builder never fails
+	if more := len(open) - maxListed; more > 0 {
+		fmt.Fprintf(b, "  and %s more: --json lists all of them\n", Counted(int64(more), "group"))
+	}
+	b.WriteByte('\n')
+}
+
+// openLines are the units of a group that are not billed and why.
+func openLines(g Balance) (lines []string) {
+	for _, p := range Places() {
+		for _, c := range causesOf(g, p) {
+			lines = append(lines, fmt.Sprintf("%9s\t%s: %s", Thousands(c.Units), placeName(p), c.Code))
+		}
+	}
+	if g.Withdraw.Items > 0 {
+		lines = append(lines, fmt.Sprintf("%9s\twithdrawn: committed, and no longer in the rows", Thousands(g.Withdraw.Units)))
+	}
+	if g.Stale > 0 {
+		lines = append(lines, fmt.Sprintf("%9s\tstale label: the next visit heals it", "0"))
+	}
+	if len(g.Findings) > 0 {
+		lines = append(lines, fmt.Sprintf("%9s\tin no place: see below", Thousands(g.Written.Units-g.Named())))
+	}
+	return lines
+}
+
+func writeRemarks(b *strings.Builder, total Balance) {
+	var lines []string
+	if total.Unknown > 0 {
+		lines = append(lines, fmt.Sprintf("%s: the quantity is no number that can be counted, so the units are unknown", Counted(int64(total.Unknown), "row")))
+	}
+	if total.Withdraw.Items > 0 {
+		lines = append(lines, fmt.Sprintf("%s, %s: changed or deleted after the commit; what was committed stands",
+			Counted(int64(total.Withdraw.Items), "row"), Counted(total.Withdraw.Units, "unit")))
+	}
+	if total.Stale > 0 {
+		lines = append(lines, fmt.Sprintf("%s: committed, and still labelled otherwise; the next visit heals it", Counted(int64(total.Stale), "row")))
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(b, "To know\n  %s\n\n", strings.Join(lines, "\n  "))
+	}
+}
+
+func writeBalance(b *strings.Builder, r Report) {
+	if r.Balanced() {
+		b.WriteString("Balanced: every unit is accounted for.\n")
+		return
+	}
+	fmt.Fprintf(b, "NOT BALANCED: %s written, %s in a place.\n", Counted(r.Total.Written.Units, "unit"), Counted(r.Total.Named(), "unit"))
+	for i, g := range r.Imbalances {
+		if i == maxListed {
+			fmt.Fprintf(b, "  and %s more: --json lists all of them\n", Counted(int64(len(r.Imbalances)-i), "group"))
+			break
+		}
+		fmt.Fprintf(b, "  %s %s %s %s: written %s, in a place %s\n", Short(g.Group.License), Shown(g.Group.Account), Shown(g.Group.Dimension),
+			hourText(g.Group.Hour), Thousands(g.Written.Units), Thousands(g.Named()))
+		for _, f := range g.Findings {
+			fmt.Fprintf(b, "    %s\n", printable(f))
+		}
+	}
+}
+
+func writeCheck(b *strings.Builder, c CrossCheck, records int) {
+	fmt.Fprintf(b, "Marketplace's own ledger: %s in %s", Counted(c.Theirs, "unit"), Counted(int64(records), "record"))
+	switch {
+	case c.Equal() && len(c.Explained) == 0:
+		b.WriteString(" — equal to ours.\n")
+	case c.Equal():
+		fmt.Fprintf(b, " — ours has %s, and each difference has its name:\n", Counted(c.Ours, "unit"))
+	default:
+		fmt.Fprintf(b, " — DIFFERS from ours, %s:\n", Counted(c.Ours, "unit"))
+	}
+	for i, d := range slices.Concat(c.Differences, c.Explained) {
+		if i == maxListed {
+			b.WriteString("  and more: --json lists all of them\n")
+			break
+		}
+		fmt.Fprintf(b, "  %s %s %s %s: ours %s, theirs %s: %s\n", Short(d.Customer), Shown(d.Account), Shown(d.Dimension), hourText(d.Hour),
+			Thousands(d.Ours), Thousands(d.Theirs), d.Note)
+	}
+}
+
+// Short is a license as a person tells it from others: of an ARN the beginning and the end of its last part.
+func Short(license string) string {
+	if strings.HasPrefix(license, "arn:") {
+		license = license[strings.LastIndexByte(license, ':')+1:]
+	}
+	runes := []rune(license)
+	if len(runes) > 20 {
+		license = string(runes[:6]) + "…" + string(runes[len(runes)-4:])
+	}
+	return Shown(license)
+}
+
+// Shown is a text as a table can show it: short, and without control characters.
+func Shown(s string) string {
+	if s == "" {
+		return "-"
+	}
+	s = printable(s)
+	if runes := []rune(s); len(runes) > 40 {
+		s = string(runes[:39]) + "…"
+	}
+	return s
+}
+
+// printable quotes a text that holds control characters: what stands in a table must not steer a terminal.
+func printable(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// hourText is a group's hour; rows whose key names none have the zero hour.
+func hourText(h metering.Hour) string {
+	if h == 0 {
+		return "-"
+	}
+	return h.String()
+}
+
+// Thousands writes a number with commas.
+func Thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	start := len(s) % 3
+	if n < 0 {
+		start = 1 + (len(s)-1)%3
+	}
+	var b strings.Builder
+	b.WriteString(s[:start])
+	for i := start; i < len(s); i += 3 {
+		if b.Len() > 0 && b.String() != "-" {
+			b.WriteByte(',')
+		}
+		b.WriteString(s[i : i+3])
+	}
+	return b.String()
+}
+
+// Counted writes a number with its noun.
+func Counted(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Thousands(n) + " " + noun + "s"
+}
