@@ -1,0 +1,212 @@
+package usagefile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/awsmp/metering/internal/metering"
+)
+
+// Format is how a file is written.
+type Format string
+
+// The formats. Sniff tells them apart by the name of the file, and where that says nothing by its first character.
+const (
+	Sniff  Format = ""
+	CSV    Format = "csv"
+	NDJSON Format = "ndjson"
+)
+
+// attributes are the columns of a CSV file and the fields of an NDJSON object, by the exact names of the usage table; the
+// first four are required.
+var attributes = []string{
+	metering.AttrLicense, metering.AttrAccount, metering.AttrDimension, metering.AttrTimestamp,
+	metering.AttrQuantity, metering.AttrAllocations, metering.AttrCustomerIdentifier, metering.AttrPending, metering.AttrRowKey,
+}
+
+const requiredAttributes = 4
+
+// Options say what a file may hold.
+type Options struct {
+	Name   string // of the file: for the format and for messages
+	Format Format
+	// Extra are further columns that are allowed; what they hold is text.
+	Extra []string
+}
+
+// Line is one line that was read.
+type Line struct {
+	Number int // of the line in the file, from 1
+	// Item holds the attributes that the line gives, with the types that it gives them.
+	Item metering.Item
+	// Extra holds the further columns that are not empty.
+	Extra map[string]string
+}
+
+// Refusal is a line that is not taken. It says why and, in Hint, what to do about it.
+type Refusal struct {
+	Line   int    `json:"line"`
+	Reason string `json:"reason"`
+	Hint   string `json:"hint"`
+}
+
+func (r *Refusal) Error() string { return fmt.Sprintf("line %d: %s: %s", r.Line, r.Reason, r.Hint) }
+
+// FileError is a file that cannot be read as usage at all.
+type FileError struct {
+	Name string
+	Why  string
+	Hint string // what to do about it
+	Err  error  // behind it, if any
+}
+
+func (e *FileError) Error() string {
+	if e.Name == "" {
+		return e.Why
+	}
+	return e.Name + ": " + e.Why
+}
+
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Read yields the lines of a file in their order. With each comes either no error, or a *Refusal of this line, after which
+// reading goes on, or as the last of all a *FileError. The reader is read only as far as the caller goes.
+func Read(r io.Reader, o Options) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		f := &file{Options: o, lines: newLines(r)}
+		parse, err := f.open()
+		if err != nil {
+			yield(Line{}, err)
+			return
+		}
+		seen := 0
+		for {
+			raw, number, err := f.lines.next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			var refusal *Refusal
+			switch {
+			case errors.As(err, &refusal):
+			case err != nil:
+				yield(Line{}, f.fault(fmt.Sprintf("reading stopped after line %d: %v", number, err), "check the disk or the program that writes to the pipe", err))
+				return
+			case f.skips(raw):
+				continue
+			default:
+				seen++
+				line := Line{Number: number}
+				if refusal = f.line(parse, raw, &line); refusal == nil {
+					if !yield(line, nil) {
+						return
+					}
+					continue
+				}
+				refusal.Line = number
+			}
+			seen++
+			if !yield(Line{Number: refusal.Line}, refusal) {
+				return
+			}
+		}
+		if seen == 0 {
+			yield(Line{}, f.fault("it holds no usage, only a header or comments", "add one line for each row of usage", nil))
+		}
+	}
+}
+
+type file struct {
+	Options
+	lines *lines
+}
+
+// parser reads the fields of one line into it.
+type parser func(raw string, into *Line) *Refusal
+
+func (f *file) line(parse parser, raw string, into *Line) *Refusal {
+	if !utf8.ValidString(raw) {
+		return &Refusal{Reason: "it is not valid UTF-8", Hint: "save the file as UTF-8"}
+	}
+	into.Item = make(metering.Item, len(attributes))
+	return parse(raw, into)
+}
+
+// skips reports whether a line holds nothing to read.
+func (f *file) skips(raw string) bool {
+	return strings.TrimSpace(raw) == "" || f.Format == CSV && strings.HasPrefix(raw, "#")
+}
+
+// open looks at the head of the file and decides how its lines are read.
+func (f *file) open() (parser, error) {
+	head, err := f.lines.peek()
+	if err != nil {
+		return nil, f.fault(unreadable(err), "give a file of usage lines", err)
+	}
+	if why, hint := foreign(head); why != "" {
+		return nil, f.fault(why, strings.ReplaceAll(hint, "FILE", shown(f.Name)), nil)
+	}
+	text := strings.TrimSpace(strings.TrimPrefix(string(head), byteOrderMark))
+	if f.Format == Sniff {
+		f.Format = formatOf(f.Name, text)
+	}
+	switch {
+	case text == "" && len(head) < headBytes:
+		return nil, f.fault("it is empty", "start from the example: awsmp demo --write-example usage.csv", nil)
+	case f.Format == NDJSON && strings.HasPrefix(text, "["):
+		return nil, f.fault("it is one JSON list", "write one object a line: jq -c '.[]' "+shown(f.Name), nil)
+	case f.Format == NDJSON:
+		return f.parseObject, nil
+	case f.Format == CSV:
+		return f.openCSV()
+	}
+	return nil, f.fault(fmt.Sprintf("the format %q is not known", f.Format), "use csv or ndjson", nil)
+}
+
+func formatOf(name, text string) Format {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".csv":
+		return CSV
+	case ".ndjson", ".jsonl":
+		return NDJSON
+	}
+	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+		return NDJSON
+	}
+	return CSV
+}
+
+func (f *file) fault(why, hint string, err error) *FileError {
+	return &FileError{Name: f.Name, Why: why, Hint: hint, Err: err}
+}
+
+func shown(name string) string {
+	if name == "" {
+		return "FILE"
+	}
+	return name
+}
+
+// foreign recognises what is no text, by its first bytes.
+func foreign(head []byte) (why, hint string) {
+	for magic, is := range map[string][2]string{
+		"\x1f\x8b":     {"it is compressed with gzip", "unpack it first: gunzip FILE"},
+		"PK\x03\x04":   {"it is a zip archive or a spreadsheet", "unpack it, or save the sheet as CSV in UTF-8"},
+		"PAR1":         {"it is a Parquet file", "export it as CSV or as NDJSON"},
+		"\xff\xfe":     {"it is written in UTF-16", "save it as UTF-8"},
+		"\xfe\xff":     {"it is written in UTF-16", "save it as UTF-8"},
+		"\x28\xb5\x2f": {"it is compressed with zstd", "unpack it first: unzstd FILE"},
+	} {
+		if strings.HasPrefix(string(head), magic) {
+			return is[0], is[1]
+		}
+	}
+	if strings.IndexByte(string(head), 0) >= 0 {
+		return "it is binary, not text", "give usage as CSV or NDJSON in UTF-8"
+	}
+	return "", ""
+}
