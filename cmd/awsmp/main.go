@@ -1,0 +1,93 @@
+// Command awsmp meters usage to AWS Marketplace.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends at once what does not heed the first, like a read of the terminal
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run runs one command line and returns its exit code.
+func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var f *failure
+	if !errors.As(err, &f) {
+		f = &failure{code: exitError, err: err}
+	}
+	if f.err != nil {
+		fmt.Fprintf(errs, "awsmp: %v\n", err)
+	}
+	if f.try != "" {
+		fmt.Fprintf(errs, "Try: %s\n", f.try)
+	}
+	return f.code
+}
+
+const rootLong = `Meter the usage of a SaaS product on AWS Marketplace, so that every unit is billed once or has a name.
+
+Start here: awsmp demo plays a day of usage through the whole pipeline on this machine and shows the books at its end.`
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "awsmp",
+		Short:         "Meter usage to AWS Marketplace",
+		Long:          rootLong,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          knownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		text, _, _ := strings.Cut(err.Error(), ": strconv.") // how the value was parsed is nobody's concern
+		return misused(cmd, errors.New(text))
+	})
+	root.AddCommand(newDemoCommand(), newSimulatorCommand(), newVersionCommand(), newExitCodesTopic())
+	for _, cmd := range root.Commands() {
+		cmd.DisableFlagsInUseLine = true
+		if check := cmd.Args; check != nil {
+			cmd.Args = func(cmd *cobra.Command, args []string) error {
+				if err := check(cmd, args); err != nil {
+					return misused(cmd, err)
+				}
+				return nil
+			}
+		}
+	}
+	return root
+}
+
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("there is no command %q", args[0])
+	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		err = fmt.Errorf("%w; did you mean awsmp %s?", err, strings.Join(near, " or "))
+	}
+	return misused(root, err)
+}
