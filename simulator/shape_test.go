@@ -118,7 +118,7 @@ func tags(pairs ...string) []fields {
 }
 
 // Case 30: which of several exceptions a fault of the allocations gets, and that nothing of the call is stored.
-func TestAllocationsCase30(t *testing.T) {
+func TestCase30Allocations(t *testing.T) {
 	t.Parallel()
 	sixTags := tags("a", "1", "b", "1", "c", "1", "d", "1", "e", "1", "f", "1")
 	many := func(n int) fields {
