@@ -16,23 +16,23 @@ func TestPacerHalvesOnceForCallsUnderWayAndClimbsBack(t *testing.T) {
 			t.Fatalf("%s: pace %v, want %v", step, got, rate)
 		}
 	}
-	want("new", 9.95)
+	want("new", 9.86)
 	for range 5 { // five calls in flight, throttled together
 		p.throttled(now, now.Add(time.Second))
 	}
-	want("one burst of throttling", 9.95/2)
+	want("one burst of throttling", 9.86/2)
 	p.throttled(now.Add(2*time.Second), now.Add(3*time.Second))
-	want("a call that started after it", 9.95/4)
+	want("a call that started after it", 9.86/4)
 	for i := range 10 {
 		p.throttled(now.Add(time.Duration(10+i)*time.Second), now.Add(time.Duration(10+i)*time.Second))
 	}
 	want("the floor", 1)
 	p.succeeded(now)
-	want("one success", 1+9.95/50)
+	want("one success", 1+9.86/50)
 	for range 100 {
 		p.succeeded(now)
 	}
-	want("many successes", 9.95)
+	want("many successes", 9.86)
 }
 
 func TestPacerOfLessThanOneCallASecond(t *testing.T) {
