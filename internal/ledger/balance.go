@@ -98,15 +98,15 @@ func Of(g metering.Group, record *metering.Record, rows []metering.Row) Balance 
 }
 
 func (b *Balance) manifestOf(record *metering.Record) (metering.Manifest, bool) {
-	if record == nil || record.Manifest == "" {
+	if record == nil {
 		return metering.Manifest{}, true
 	}
-	m, err := metering.ParseManifest(record.Manifest)
+	m, err := record.Covers()
 	if err != nil {
 		b.find("the record's manifest cannot be read (%v): restore it from a backup, no row of the group is labelled until then", err)
 		return metering.Manifest{}, false
 	}
-	if record.Quantity != metering.Units(m.Sum()) && record.BilledQuantity != metering.Units(m.Sum()) {
+	if m.Count() > 0 && record.Quantity != metering.Units(m.Sum()) && record.BilledQuantity != metering.Units(m.Sum()) {
 		b.find("the record's quantity is no longer what its manifest adds up to, %d", m.Sum())
 	}
 	return m, true
@@ -166,6 +166,9 @@ func (b *Balance) addRow(r metering.Row, committed int64, covered bool) {
 		return
 	}
 	if covered && q <= committed {
+		if r.Pending == "" && r.Status != metering.Aggregated {
+			b.Stale++
+		}
 		b.Withdraw.add(Amount{Items: 1, Units: committed - q})
 		return
 	}

@@ -38,8 +38,11 @@ func Covered(r Row, committed int64, reason string) (label Label, changed bool) 
 }
 
 // Uncovered is the rule for a waiting row of a committed group that its manifest does not hold: a zero changes nothing and
-// ends as Aggregated, any other row by its own validity as late or rejected.
+// ends as Aggregated, any other row by its own validity as late or rejected. What an operator has dropped stays rejected.
 func Uncovered(r Row, now time.Time) (Status, Reason) {
+	if r.Dropped {
+		return RejectedClientSide, Reason(r.StatusReason)
+	}
 	if reason := r.Validate(now); reason != "" {
 		return RejectedClientSide, reason
 	}

@@ -1,6 +1,9 @@
 package metering
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Record is the aggregated usage of a group: what is, or was, submitted. Attributes of the wrong type and attributes
 // that the pipeline does not know stand in Other as they were read.
@@ -80,6 +83,18 @@ func (r Record) Item() Item {
 func (r Record) Stamped(at time.Time) Record {
 	r.CreatedAt, r.UpdatedAt = stamp(r.CreatedAt, at)
 	return r
+}
+
+// Covers is the record's manifest: empty where there is none, as in records that a seller wrote directly. One that cannot be
+// read, or has another form than this release knows, is an error: without it no row of the group may be labelled.
+func (r Record) Covers() (Manifest, error) {
+	if _, other := r.Other[AttrManifest]; other {
+		return Manifest{}, errors.New("read manifest: it is no text")
+	}
+	if r.Manifest == "" {
+		return Manifest{}, nil
+	}
+	return ParseManifest(r.Manifest)
 }
 
 // Group is the group that the record's key names, or why it names none.

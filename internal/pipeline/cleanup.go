@@ -139,8 +139,12 @@ func (c *Cleaner) label(ctx context.Context, m metering.CleanupMessage, row mete
 	}
 	l.Quantity = metering.Units(*row.Quantity)
 	out, err := c.write(ctx, l)
-	if err != nil || out.Done || out.Old == nil { // gone: nothing to label, and no ghost (F27)
+	if err != nil || out.Done {
 		return err
+	}
+	if out.Old == nil { // gone: nothing to label, and no ghost (F27)
+		c.Metrics.Emit(metering.Measure{Metric: metering.MetricCoveredRowChanged, Items: 1, Units: *row.Quantity})
+		return nil
 	}
 	changed, ok := metering.Covered(*out.Old, *row.Quantity, m.Reason)
 	if !ok {

@@ -88,27 +88,26 @@ func text(n *int) string {
 }
 
 func (d *Discoverer) meter(ctx context.Context, offset int, now time.Time) (Discovery, error) {
-	s := d.newScan(d.Work, false)
+	s := d.newScan(d.Work)
 	for _, h := range d.Rules.MeterHours(offset, now) {
-		if err := s.hour(ctx, h, ""); err != nil {
-			return s.found, errors.Join(err, s.close(ctx))
+		if !s.hour(ctx, h, "") {
+			break
 		}
 	}
-	return s.found, s.close(ctx)
+	err := s.close(ctx)
+	return s.found, err
 }
 
 func (d *Discoverer) ageout(ctx context.Context, shard int, now time.Time) (Discovery, error) {
-	s := d.newScan(d.Work, false)
+	s := d.newScan(d.Work)
 	s.expiring = true
 	for h := range d.Rules.SweepHours(now) {
-		if metering.ShardOf(h, now) != shard {
-			continue
-		}
-		if err := s.hour(ctx, h, ""); err != nil {
-			return s.found, errors.Join(err, s.close(ctx))
+		if metering.ShardOf(h, now) == shard && !s.hour(ctx, h, "") {
+			break
 		}
 	}
-	return s.found, s.close(ctx)
+	err := s.close(ctx)
+	return s.found, err
 }
 
 func (d *Discoverer) flush(ctx context.Context, now time.Time) (Discovery, error) {
@@ -126,14 +125,16 @@ func (d *Discoverer) flush(ctx context.Context, now time.Time) (Discovery, error
 	for _, license := range slices.Sorted(maps.Keys(expiries)) {
 		expiry := expiries[license]
 		group.Go(func() error {
-			s := d.newScan(d.Deprovision, metering.FlushClosing(expiry, now))
-			var err error
-			for _, h := range d.Rules.FlushHours(expiry, now) {
-				if err = s.hour(ctx, h, license); err != nil {
+			hours := d.Rules.FlushHours(expiry, now)
+			s := d.newScan(d.Deprovision)
+			s.closing = metering.FlushClosing(expiry, now)
+			s.visitable = func(h metering.Hour) bool { return slices.Contains(hours, h) }
+			for _, h := range hours {
+				if !s.hour(ctx, h, license) {
 					break
 				}
 			}
-			err = errors.Join(err, s.close(ctx))
+			err := s.close(ctx)
 			mu.Lock()
 			defer mu.Unlock()
 			total.Add(s.found)

@@ -11,8 +11,10 @@ import (
 // pending unhandled.
 type scan struct {
 	*Discoverer
-	closing  bool // the license's window is about to close
-	expiring bool // the hours can no longer be billed: their rows are ended, not enqueued
+	closing bool // the license's window is about to close
+	// visitable reports whether a misfiled row's own hour may be visited now.
+	visitable func(metering.Hour) bool
+	expiring  bool // the hours can no longer be billed: their rows are ended, not enqueued
 
 	found   Discovery
 	work    outbox
@@ -21,31 +23,42 @@ type scan struct {
 	// not grow with the number of licenses.
 	seen    map[metering.Group]bool
 	license string
+	errs    []error
 }
 
-func (d *Discoverer) newScan(work Queue, closing bool) *scan {
-	return &scan{Discoverer: d, closing: closing, work: outbox{queue: work}, cleanup: outbox{queue: d.Cleanup}}
+func (d *Discoverer) newScan(work Queue) *scan {
+	s := &scan{Discoverer: d, work: outbox{queue: work}, cleanup: outbox{queue: d.Cleanup}}
+	s.visitable = func(h metering.Hour) bool { return s.Rules.Visitable(h, s.Now()) }
+	return s
 }
 
-// close sends what is left and counts what was really sent.
+// close sends what is left, counts what was really sent, and reports all that went wrong.
 func (s *scan) close(ctx context.Context) error {
-	err := errors.Join(s.work.close(ctx), s.cleanup.close(ctx))
+	err := errors.Join(append(s.errs, s.work.close(ctx), s.cleanup.close(ctx))...)
 	s.found.Enqueued, s.found.Labels = s.work.sent, s.cleanup.sent
 	return err
 }
 
-func (s *scan) hour(ctx context.Context, h metering.Hour, license string) error {
+// maxErrors is how many failures a scan puts up with before it leaves the rest to its next run.
+const maxErrors = 8
+
+// hour looks at one hour and reports whether the scan goes on. What fails is noted and left to the next visit: it must not
+// starve what stands behind it.
+func (s *scan) hour(ctx context.Context, h metering.Hour, license string) bool {
 	s.seen, s.license = nil, ""
 	for entry, err := range s.Rows.PendingRows(ctx, h, license) {
-		if err != nil {
-			return err
+		if err == nil {
+			s.found.Entries++
+			err = s.entry(ctx, h, entry)
 		}
-		s.found.Entries++
-		if err := s.entry(ctx, h, entry); err != nil {
-			return err
+		if err != nil {
+			s.errs = append(s.errs, err)
+		}
+		if ctx.Err() != nil || len(s.errs) > maxErrors {
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
 func (s *scan) entry(ctx context.Context, bucket metering.Hour, e metering.PendingRow) error {
@@ -90,7 +103,7 @@ func (s *scan) enqueue(ctx context.Context, g metering.Group) error {
 func (s *scan) misfiled(ctx context.Context, g metering.Group, e metering.PendingRow) error {
 	now := s.Now()
 	switch {
-	case s.Rules.Visitable(g.Hour, now):
+	case s.visitable(g.Hour):
 		if !s.first(g) {
 			return nil
 		}

@@ -28,15 +28,12 @@ type visit struct {
 // cover applies the rule of coverage, second by second, to the rows of a committed group. It also heals: a cleanup that was
 // lost, and covered rows that carry another label (F2, F25).
 func (v visit) cover(ctx context.Context, g metering.Group, record metering.Record) error {
-	var manifest metering.Manifest // a record that a seller wrote directly covers no row
-	if record.Manifest != "" {
-		var err error
-		if manifest, err = metering.ParseManifest(record.Manifest); err != nil {
-			v.metrics.Emit(metering.Measure{Metric: metering.MetricManifestUnreadable, Items: 1})
-			v.log.Error("manifest unreadable: no row of the group is labelled until it is put right",
-				"hour", g.Hour.String(), "dimension", g.Dimension, "license", metering.Masked(g.License), "error", err)
-			return nil
-		}
+	manifest, err := record.Covers()
+	if err != nil {
+		v.metrics.Emit(metering.Measure{Metric: metering.MetricManifestUnreadable, Items: 1})
+		v.log.Error("manifest unreadable: no row of the group is labelled until it is put right",
+			"hour", g.Hour.String(), "dimension", g.Dimension, "license", metering.Masked(g.License), "error", err)
+		return nil
 	}
 	total, _ := record.Quantity.Count()
 	reason := metering.AggregatedReason(total, manifest.Count())
