@@ -216,15 +216,26 @@ func (r *run) read(b *batch, records []metering.Record, a metering.Answer, tried
 }
 
 // certain are the verdicts that end their records. A refusal that may be about the resend alone (a buyer who has left meanwhile)
-// does not end a record that an earlier, unanswered call may have billed; Success does, and so does DuplicateRecord: an
-// identical quantity would have been a Success.
+// does not end a record that an earlier, unanswered call may have billed; Success does, and so does DuplicateRecord where the
+// resend was identical: it would have been a Success. A record that has changed since is sent with its first quantity and
+// without its allocations, which no longer add up to it.
 func (r *run) certain(b *batch, verdicts []metering.Verdict) []metering.Verdict {
 	return slices.DeleteFunc(verdicts, func(v metering.Verdict) bool {
-		doubtful := v.Status == metering.CustomerNotSubscribed && b.state[keyOf(v.Record)].doubt
+		identical := v.Record.Quantity == metering.Units(v.Sent.Quantity) || len(v.Record.Allocations) == 0
+		doubtful := b.state[keyOf(v.Record)].doubt &&
+			(v.Status == metering.CustomerNotSubscribed || v.Status == metering.DuplicateRecord && !identical)
 		if doubtful {
-			r.count(func(report *metering.SendReport) { report.InDoubt++ })
+			r.doubt(v.Record)
 		}
 		return doubtful
+	})
+}
+
+// doubt counts a record that is left as it is, because it may be billed.
+func (r *run) doubt(record metering.Record) {
+	r.count(func(report *metering.SendReport) {
+		report.InDoubt++
+		report.InDoubtUnits += record.Usage().Quantity
 	})
 }
 
@@ -273,7 +284,7 @@ func (r *run) refuse(b *batch, record metering.Record, exception string, tried a
 	}
 	r.suspect(record, exception)
 	if b.state[keyOf(record)].doubt {
-		r.count(func(report *metering.SendReport) { report.InDoubt++ })
+		r.doubt(record)
 		return
 	}
 	r.settle([]metering.Verdict{{Record: record, Sent: record.Usage(), Status: metering.RejectedClientSide, Reason: exception}})

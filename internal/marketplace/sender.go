@@ -151,7 +151,10 @@ func (r *run) drain(lane iter.Seq2[metering.Record, error]) {
 	for record, err := range lane {
 		if err != nil {
 			r.problem(fmt.Errorf("read pending records: %w", err))
-			break
+			if r.over() {
+				break
+			}
+			continue // a part of the lane that cannot be read keeps the rest from nothing
 		}
 		if r.over() {
 			r.leave(1)

@@ -88,6 +88,7 @@ type SendReport struct {
 	UnprocessedUnits int64 // their units
 	Unmatched        int   // results that speak of none of our records
 	InDoubt          int   // records refused now that may have been billed by an earlier, unanswered call: still pending
+	InDoubtUnits     int64 // their units
 	Left             int   // records not reached in time: still pending
 }
 

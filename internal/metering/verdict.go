@@ -3,17 +3,18 @@ package metering
 import "time"
 
 // How a record's wait ends. Who may overwrite whom: Success is written whenever the item holds the quantity that was sent
-// and is not Success yet, whatever else it says; every other verdict only while the record still waits.
+// and is not Success yet, whatever else it says; every other verdict only while the record still waits, exactly as it was
+// judged, and never over Success.
 
 // FinishWith is the write for a verdict of the service. ttl is how long a billed record is kept, 0 for ever.
 func FinishWith(v Verdict, ttl time.Duration, now time.Time) Finish {
 	f := Finish{
 		License: v.Record.License, SortKey: v.Record.SortKey,
-		Pending: true, Quantity: v.Record.Quantity,
+		Pending: true, Unbilled: true, Fingerprint: v.Record.Fingerprint(),
 		Status: v.Status, Reason: v.Reason, MeteringRecordID: v.RecordID, At: now,
 	}
 	if v.Status == Success {
-		f.Pending, f.Unbilled = false, true
+		f.Pending, f.Fingerprint, f.Quantity = false, "", v.Record.Quantity
 		f.TTL = expiryOf(ttl, now)
 		f.BilledQuantity = differing(v.Sent.Quantity, v.Record.Quantity)
 	}
@@ -58,7 +59,7 @@ func FinishBilled(r Record, now time.Time) (f Finish, refused int64, ok bool) {
 // FinishRejected is the write for a record that cannot be sent.
 func FinishRejected(r Record, reason string, now time.Time) Finish {
 	return Finish{
-		License: r.License, SortKey: r.SortKey, Pending: true, Fingerprint: r.Fingerprint(),
+		License: r.License, SortKey: r.SortKey, Pending: true, Unbilled: true, Fingerprint: r.Fingerprint(),
 		Status: RejectedClientSide, Reason: reason, At: now,
 	}
 }
@@ -67,7 +68,7 @@ func FinishRejected(r Record, reason string, now time.Time) Finish {
 // doubt: it may be billed.
 func FinishExpired(r Record, now time.Time) Finish {
 	f := Finish{
-		License: r.License, SortKey: r.SortKey, Pending: true, Fingerprint: r.Fingerprint(),
+		License: r.License, SortKey: r.SortKey, Pending: true, Unbilled: true, Fingerprint: r.Fingerprint(),
 		Status: SubmissionExpired, At: now,
 	}
 	if r.SentQuantity.Whole {
@@ -79,7 +80,7 @@ func FinishExpired(r Record, now time.Time) Finish {
 // FinishDryRun is the write for a record that a dry run would have sent.
 func FinishDryRun(r Record, now time.Time) Finish {
 	return Finish{
-		License: r.License, SortKey: r.SortKey, Pending: true, Fingerprint: r.Fingerprint(),
+		License: r.License, SortKey: r.SortKey, Pending: true, Unbilled: true, Fingerprint: r.Fingerprint(),
 		Status: DryRunSubmitted, At: now,
 	}
 }

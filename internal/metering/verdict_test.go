@@ -42,8 +42,8 @@ func TestWhoMayOverwriteWhom(t *testing.T) { // F26: a Success that came late st
 		waiting := read
 		waiting.Status = status // a status from before: offered again by an operator
 		for name, f := range others {
-			if !f.Holds(waiting) {
-				t.Errorf("%s does not hold for a waiting record that was %q", name, status)
+			if got, want := f.Holds(waiting), status != Success; got != want { // what is billed stays billed, marker or not
+				t.Errorf("%s over a waiting record that was %q: %v, want %v", name, status, got, want)
 			}
 		}
 		for _, change := range []func(*Record){
@@ -86,8 +86,12 @@ func TestFinishWith(t *testing.T) {
 		{"billed with what was sent first: F19", verdict(changed, Success), 0, with(func(f *Finish) {
 			f.Unbilled, f.Quantity, f.Status, f.BilledQuantity = true, Units(5), Success, Units(3)
 		})},
-		{"refused: no retention", verdict(read, DuplicateRecord), time.Hour, with(func(f *Finish) { f.Pending, f.Quantity, f.Status = true, Units(3), DuplicateRecord })},
-		{"not subscribed", verdict(read, CustomerNotSubscribed), time.Hour, with(func(f *Finish) { f.Pending, f.Quantity, f.Status = true, Units(3), CustomerNotSubscribed })},
+		{"refused: no retention", verdict(read, DuplicateRecord), time.Hour, with(func(f *Finish) {
+			f.Pending, f.Unbilled, f.Fingerprint, f.Status = true, true, read.Fingerprint(), DuplicateRecord
+		})},
+		{"not subscribed", verdict(read, CustomerNotSubscribed), time.Hour, with(func(f *Finish) {
+			f.Pending, f.Unbilled, f.Fingerprint, f.Status = true, true, read.Fingerprint(), CustomerNotSubscribed
+		})},
 	} {
 		got := FinishWith(tt.v, tt.ttl, writtenAt())
 		if diff := cmp.Diff(tt.want, got); diff != "" {

@@ -55,7 +55,10 @@ func (d *desk) mark(ctx context.Context, r metering.Record, second metering.Seco
 	if err != nil {
 		return r, false, fmt.Errorf("mark record as sent: %w", err)
 	}
-	if !out.Done && (out.Old == nil || !send.Shows(*out.Old) || out.Old.Quantity != r.Quantity) {
+	// A first mark that stands already is another run's, or our own whose answer was lost: either way a call may be under way,
+	// and only the next run, which reads the mark, knows that the record is in doubt.
+	again := r.SentQuantity.Whole && out.Old != nil && send.Shows(*out.Old) && out.Old.Quantity == r.Quantity
+	if !out.Done && !again {
 		return r, false, nil
 	}
 	return send.Apply(r), true, nil
@@ -83,9 +86,9 @@ func (d *desk) Later(ctx context.Context, r metering.Record) (metering.Record, b
 	if err != nil || stored == nil {
 		return r, false, err
 	}
-	manifest, err := metering.ParseManifest(stored.Manifest)
+	manifest, err := stored.Covers()
 	if err != nil {
-		return r, false, nil // a record without one has no first row
+		return r, false, nil
 	}
 	first, ok := manifest.First(g.Hour)
 	if !ok || first <= r.Usage().Second {
@@ -105,28 +108,47 @@ func (d *desk) Settle(ctx context.Context, verdicts []metering.Verdict) error {
 		if out.Done || v.Status != metering.Success {
 			return nil
 		}
-		if out.Old == nil { // deleted while its call was under way
+		return d.settleChanged(ctx, v, out.Old)
+	})
+}
+
+// settleAttempts is how often a Success is written to a record that goes on changing.
+const settleAttempts = 5
+
+// settleChanged writes a Success to a record that is no longer as it was sent. It is billed, so the verdict follows every change.
+func (d *desk) settleChanged(ctx context.Context, v metering.Verdict, current *metering.Record) error {
+	measured := max(0, rest(v.Record.Quantity, v.Sent.Quantity)) // when the verdict came
+	for range settleAttempts {
+		if current == nil { // deleted while its call was under way
 			d.Metrics.Emit(metering.Measure{Metric: metering.MetricResultUnmatched, Items: 1, Units: v.Sent.Quantity})
 			return nil
 		}
-		f, ok := metering.FinishChanged(v, *out.Old, d.Retention, d.Now())
+		f, ok := metering.FinishChanged(v, *current, d.Retention, d.Now())
 		if !ok {
 			return nil
 		}
-		d.measureRefused(rest(out.Old.Quantity, v.Sent.Quantity))
-		if _, err := d.Records.FinishRecord(ctx, f); err != nil {
+		refused := rest(current.Quantity, v.Sent.Quantity)
+		d.measureRefused(refused - measured)
+		measured = max(measured, refused)
+		out, err := d.Records.FinishRecord(ctx, f)
+		if err != nil {
 			return fmt.Errorf("write verdict back: %w", err)
 		}
-		return nil
-	})
+		if out.Done {
+			return nil
+		}
+		current = out.Old
+	}
+	return fmt.Errorf("write verdict back: record %s changed %d times meanwhile; it is sent again", v.Record.SortKey, settleAttempts)
 }
 
 // measure counts a verdict before it is written.
 func (d *desk) measure(v metering.Verdict) {
-	m := metering.Measure{Items: 1, Units: v.Sent.Quantity}
+	held, _ := v.Record.Quantity.Count()
+	m := metering.Measure{Items: 1, Units: held}
 	switch v.Status {
 	case metering.Success:
-		m.Metric = metering.MetricBilled
+		m.Metric, m.Units = metering.MetricBilled, v.Sent.Quantity
 		d.measureRefused(rest(v.Record.Quantity, v.Sent.Quantity))
 	case metering.DuplicateRecord:
 		m.Metric = metering.MetricDuplicate

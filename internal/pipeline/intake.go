@@ -62,10 +62,12 @@ func (in *intake) lastHours(ctx context.Context, now time.Time) iter.Seq2[meteri
 			}
 			for _, h := range hours {
 				for r, err := range in.Records.PendingRecords(ctx, h, license) {
-					if err == nil && !in.admit(ctx, r, h) {
+					if err != nil {
+						err = fmt.Errorf("read pending records of %v: %w", h, err)
+					} else if !in.admit(ctx, r, h) {
 						continue
 					}
-					if !yield(r, err) || err != nil {
+					if !yield(r, err) {
 						return
 					}
 				}
@@ -95,11 +97,11 @@ func (in *intake) hour(ctx context.Context, h metering.Hour, full func() bool, y
 		return true
 	}
 	var held []metering.Record
+	var beyond []twinOnly
 	size := 0
 	for r, err := range in.Records.PendingRecords(ctx, h, "") {
-		if err != nil {
-			yield(r, fmt.Errorf("read pending records of %v: %w", h, err))
-			return false
+		if err != nil { // the next hour may well be readable
+			return yield(r, fmt.Errorf("read pending records of %v: %w", h, err))
 		}
 		if done() {
 			break
@@ -107,6 +109,8 @@ func (in *intake) hour(ctx context.Context, h metering.Hour, full func() bool, y
 		if metering.LegacyLicense(r.License) {
 			if size += r.WireSize(); size <= heldBytes {
 				held = append(held, r)
+			} else {
+				beyond = append(beyond, newTwinOnly(r, h, in.Now()))
 			}
 			continue
 		}
@@ -117,13 +121,67 @@ func (in *intake) hour(ctx context.Context, h metering.Hour, full func() bool, y
 			return false
 		}
 	}
+	slices.SortStableFunc(held, doubtFirst)
 	for _, r := range held {
 		twin := in.arn[sale{r.Account, r.Dimension, h}] || in.sent[r.Usage().Identity()]
 		if (twin || !full()) && !in.take(ctx, r, h, yield) {
 			return false
 		}
 	}
+	for _, t := range beyond {
+		in.endTwin(ctx, t)
+	}
 	return true
+}
+
+// doubtFirst puts the records that were sent before in front: they may be billed, so their identity is theirs.
+func doubtFirst(a, b metering.Record) int {
+	switch {
+	case a.SentQuantity.Whole == b.SentQuantity.Whole:
+		return 0
+	case a.SentQuantity.Whole:
+		return -1
+	}
+	return 1
+}
+
+// twinOnly is what is kept of a legacy record that waits for the next run because the hour holds too many: enough to see
+// whether its sale has gone out in this one, which the next run could no longer see.
+type twinOnly struct {
+	sale     sale
+	identity metering.Identity
+	units    int64
+	doubt    bool
+	finish   metering.Finish
+}
+
+func newTwinOnly(r metering.Record, h metering.Hour, now time.Time) twinOnly {
+	units, _ := r.Quantity.Count()
+	return twinOnly{
+		sale: sale{r.Account, r.Dimension, h}, identity: r.Usage().Identity(), units: units, doubt: r.SentQuantity.Whole,
+		finish: metering.FinishRejected(r, "", now),
+	}
+}
+
+func (in *intake) endTwin(ctx context.Context, t twinOnly) {
+	reason := metering.Reason("")
+	if in.sent[t.identity] {
+		reason = metering.DuplicateIdentity
+	}
+	if in.arn[t.sale] {
+		reason = metering.MixedIdentitySchemes
+	}
+	if reason != "" && !t.doubt {
+		t.finish.Reason = string(reason)
+		in.reject(ctx, t.finish, t.units)
+	}
+}
+
+// reject ends a record that may not be sent.
+func (in *intake) reject(ctx context.Context, f metering.Finish, units int64) {
+	in.Metrics.Emit(metering.Measure{Metric: metering.MetricRowRejected, Items: 1, Units: units, Cause: f.Reason})
+	in.rejected++
+	in.finish(ctx, f)
 }
 
 // take yields a record that may be sent, and reports whether the lane goes on.
@@ -145,6 +203,10 @@ func (in *intake) maxRecords() int {
 // admit reports whether a record may be sent, and ends it where it may not.
 func (in *intake) admit(ctx context.Context, r metering.Record, bucket metering.Hour) bool {
 	now := in.Now()
+	if !metering.LegacyLicense(r.License) && (r.SentQuantity.Whole || r.Status == metering.Success) {
+		// billed, or perhaps: whatever becomes of it here, its sale is taken
+		in.arn[sale{r.Account, r.Dimension, bucket}], in.arns[bucket] = true, true
+	}
 	if f, refused, billed := metering.FinishBilled(r, now); billed {
 		in.measureRefused(refused)
 		in.finish(ctx, f)
@@ -162,9 +224,7 @@ func (in *intake) admit(ctx context.Context, r metering.Record, bucket metering.
 	}
 	if reason != "" {
 		units, _ := r.Quantity.Count()
-		in.Metrics.Emit(metering.Measure{Metric: metering.MetricRowRejected, Items: 1, Units: units, Cause: string(reason)})
-		in.rejected++
-		in.finish(ctx, metering.FinishRejected(r, string(reason), now))
+		in.reject(ctx, metering.FinishRejected(r, string(reason), now), units)
 		return false
 	}
 	return in.Rules.Billable(bucket, now)

@@ -69,7 +69,7 @@ func (s *Submitter) Run(ctx context.Context) (Submission, error) {
 		s.Metrics.Emit(metering.Measure{Metric: metering.MetricResultUnmatched, Items: int64(report.Unmatched)})
 	}
 	if report.InDoubt > 0 {
-		s.Metrics.Emit(metering.Measure{Metric: metering.MetricInDoubt, Items: int64(report.InDoubt)})
+		s.Metrics.Emit(metering.Measure{Metric: metering.MetricInDoubt, Items: int64(report.InDoubt), Units: report.InDoubtUnits})
 	}
 	return Submission{SendReport: report, Rejected: d.rejected}, errors.Join(err, d.err())
 }
