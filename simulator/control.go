@@ -22,8 +22,8 @@ POST   /_simulator/tokens       {"accountId": "111122223333", "licenseArn": "arn
 PUT    /_simulator/dimensions   {"name": "api_calls"}
 DELETE /_simulator/dimensions   {"name": "api_calls"}
 POST   /_simulator/faults       {"kind": "throttle", "times": 2, "probability": 1, "operation": "BatchMeterUsage", "latency": "2s", "from": "2026-03-10T14:00:00Z", "until": "2026-03-10T15:00:00Z"}
-DELETE /_simulator/faults
 DELETE /_simulator/faults/{id}
+DELETE /_simulator/faults
 GET    /_simulator/clock
 PUT    /_simulator/clock        {"now": "2026-03-31T23:30:00Z"}
 POST   /_simulator/clock        {"advance": "1h30m"}

@@ -45,7 +45,7 @@ example is played. These are the columns or fields:
                     undefined-dimension (dimension)                 the product has no such dimension
 
 A second line of the same license, account, dimension and second adds its quantity to the first, as a writer's next
-flush does. Lines that cannot be a row are refused, each with its reason, and the others are played.`
+flush does, or takes its place where the first quantity is no whole number, as a seller mends a row. Lines that cannot be a row are refused, each with its reason, and the others are played.`
 
 const demoExample = `  # The shipped example.
   awsmp demo
@@ -124,7 +124,7 @@ func playDemo(cmd *cobra.Command, args []string, f demoFlags) error {
 		return unread(err)
 	}
 	if script.Rows == 0 {
-		reportRefused(errs, name, script.Refused)
+		reportRefused(errs, name, script.Refused, "none is left")
 		return &failure{exitError, fmt.Errorf("%s: no line is usage that can be played", shown(name)), "awsmp demo --write-example usage.csv"}
 	}
 	tell := teller(out, f)
@@ -147,7 +147,7 @@ func playDemo(cmd *cobra.Command, args []string, f demoFlags) error {
 		return err
 	}
 	if !f.json {
-		reportRefused(errs, name, script.Refused)
+		reportRefused(errs, name, script.Refused, "the others were taken")
 	}
 	switch {
 	case !sheet.Sound():
@@ -275,11 +275,11 @@ func showDemo(out io.Writer, f demoFlags, o *demo.Outcome, sheet ledger.Sheet, s
 // maxRefusedShown bounds the refused lines that are shown one by one.
 const maxRefusedShown = 20
 
-func reportRefused(errs io.Writer, name string, refused []*usagefile.Refusal) {
+func reportRefused(errs io.Writer, name string, refused []*usagefile.Refusal, others string) {
 	if len(refused) == 0 {
 		return
 	}
-	fmt.Fprintf(errs, "\nawsmp: %s: %s refused, the others were taken\n", shown(name), ledger.Counted(int64(len(refused)), "line"))
+	fmt.Fprintf(errs, "\nawsmp: %s: %s refused, %s\n", shown(name), ledger.Counted(int64(len(refused)), "line"), others)
 	for i, r := range refused {
 		if i == maxRefusedShown {
 			fmt.Fprintf(errs, "  and %s more: --json lists all of them\n", ledger.Counted(int64(len(refused)-i), "line"))

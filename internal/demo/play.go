@@ -89,16 +89,23 @@ func (p *play) act(ctx context.Context, t time.Time) error {
 			continue
 		}
 		err := p.store.Write(ctx, *a.row)
-		if errors.Is(err, metering.ErrTooLarge) {
-			p.script.Rows--
-			p.script.Refused = append(p.script.Refused, &usagefile.Refusal{
-				Line: a.line, Reason: "the row is larger than 400 KB, the most that the table holds", Hint: "split its allocations over several rows",
-			})
-		} else if err != nil {
+		switch {
+		case err == nil:
+		case errors.Is(err, metering.ErrTooLarge):
+			p.refuse(a.line, "the row is larger than 400 KB, the most that the table holds", "split its allocations over several rows")
+		case errors.Is(err, errUnaddable):
+			p.refuse(a.line, err.Error(), "write its quantity as a whole number, or leave the line out")
+		default:
 			return fmt.Errorf("line %d: write the row: %w", a.line, err)
 		}
 	}
 	return nil
+}
+
+// refuse takes a line that was to be played out of the script.
+func (p *play) refuse(line int, reason, hint string) {
+	p.script.Rows--
+	p.script.Refused = append(p.script.Refused, &usagefile.Refusal{Line: line, Reason: reason, Hint: hint})
 }
 
 // over reports whether nothing can happen any more.

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -53,12 +54,19 @@ func (w *witness) take() tally {
 	return t
 }
 
+// errUnaddable is the error of a line that would take a good row's place with a quantity that cannot be added to it.
+var errUnaddable = errors.New("its row already holds a quantity, and this one cannot be added to it")
+
 // Write writes a row as a seller's writer does: a second flush of the same second adds its quantity and allocations to the
-// row and marks it again; everything else stays. A quantity that is no whole number cannot be added to: then the line takes the
-// row's place, as when a seller mends it.
+// row and marks it again; everything else stays. A row whose quantity is no whole number cannot be added to: the line takes its
+// place, as when a seller mends it. The other way round the line fails with errUnaddable: counted units must not vanish.
 func (w *witness) Write(ctx context.Context, r metering.Row) error {
+	spoils := false
 	_, err := w.UpdateRow(ctx, r.License, r.SortKey, func(old *metering.Row) (metering.Row, bool) {
-		if old == nil || !old.Quantity.Whole || !r.Quantity.Whole {
+		if spoils = old != nil && old.Quantity.Whole && !r.Quantity.Whole; spoils {
+			return metering.Row{}, false
+		}
+		if old == nil || !old.Quantity.Whole {
 			return r, true
 		}
 		sum := *old
@@ -67,6 +75,9 @@ func (w *witness) Write(ctx context.Context, r metering.Row) error {
 		sum.Pending = r.Pending
 		return sum, true
 	})
+	if spoils {
+		return errUnaddable
+	}
 	if err == nil {
 		w.wait(w.rows, item{r.License, r.SortKey}, foundIn(r))
 	}

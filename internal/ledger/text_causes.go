@@ -63,7 +63,7 @@ func explanations() map[string]Explanation {
 			"The first quantity stands. Find out who else meters this license; book the difference in the current hour, once."},
 		string(metering.AggregationExpired): {"", "the hour could no longer be billed when the row was found", "Find out why the row came so late; past hours are closed for good."},
 		string(metering.SubmissionExpired):  {"", "the hour could no longer be billed before the Marketplace took the record", "Look for an outage or a paused submission in that time; past hours are closed for good."},
-		metering.VerdictUnknown: {"", "it was sent and no answer ever came, so it may be billed",
+		metering.VerdictUnknown: {"", "it was sent and no verdict was received, so it may be billed",
 			"Ask the Marketplace what it billed for this hour before you book it anywhere else."},
 		string(metering.DryRunSubmitted): {"", "a dry run would have sent it", "Go live, then promote it while the hour can be billed."},
 
