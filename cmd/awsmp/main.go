@@ -49,6 +49,7 @@ func newRootCommand() *cobra.Command {
 		Use:           "awsmp",
 		Short:         "Meter usage to AWS Marketplace",
 		Long:          rootLong,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          knownCommand,

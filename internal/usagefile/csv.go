@@ -27,6 +27,9 @@ func (f *file) openCSV() (parser, error) {
 		case f.skips(raw):
 			continue
 		}
+		if err := f.checkForm(raw); err != nil {
+			return nil, err
+		}
 		header, err := cells(raw)
 		if err != nil {
 			return nil, f.fault(fmt.Sprintf("its header, line %d, has broken quotes", number), "begin with a line of column names: "+strings.Join(attributes[:requiredAttributes+1], ","), nil)
@@ -39,6 +42,22 @@ func (f *file) openCSV() (parser, error) {
 		}
 		return func(raw string, into *Line) *Refusal { return f.parseCells(header, raw, into) }, nil
 	}
+}
+
+// checkForm recognises files that are no CSV with a header, by the way their first line looks.
+func (f *file) checkForm(raw string) error {
+	names := strings.Join(attributes[:requiredAttributes+1], ",")
+	switch first, _, _ := strings.Cut(raw, ","); {
+	case strings.HasPrefix(raw, "{"):
+		return f.fault("it is NDJSON, not CSV", "give it a name that ends in .ndjson", nil)
+	case strings.Contains(raw, "\r"):
+		return f.fault("its lines end in CR alone", "save it with the line ends of Unix or Windows", nil)
+	case strings.HasPrefix(strings.Trim(first, `" `), "arn:"):
+		return f.fault("its first line is usage, not a header", "begin with a line of column names: "+names, nil)
+	case strings.HasSuffix(raw, ","):
+		return f.fault("its header ends in a comma: its last column has no name", "take the comma from the end of each line", nil)
+	}
+	return nil
 }
 
 func (f *file) checkHeader(header []string, raw string) error {
