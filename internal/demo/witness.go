@@ -105,7 +105,7 @@ func (w *witness) CreateRecord(ctx context.Context, r metering.Record) (metering
 	g, _ := r.Group()
 	if err == nil && out.Done {
 		w.wait(w.records, item{r.License, r.SortKey}, g.Hour)
-		manifest, _ := metering.ParseManifest(r.Manifest)
+		manifest, _ := r.Covers()
 		w.note(func(t *tally) {
 			t.records++
 			t.committed.Items += manifest.Count()

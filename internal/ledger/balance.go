@@ -159,17 +159,13 @@ func billedOf(r metering.Record) (int64, bool) {
 // addRow puts what a row holds beyond the committed quantity where the row is.
 func (b *Balance) addRow(r metering.Row, committed int64, covered bool) {
 	q, known := r.Quantity.Count()
-	if covered && known && q == committed {
-		if r.Pending == "" && r.Status != metering.Aggregated {
-			b.Stale++
-		}
-		return
-	}
 	if covered && q <= committed {
 		if r.Pending == "" && r.Status != metering.Aggregated {
 			b.Stale++
 		}
-		b.Withdraw.add(Amount{Items: 1, Units: committed - q})
+		if !known || q < committed {
+			b.Withdraw.add(Amount{Items: 1, Units: committed - q})
+		}
 		return
 	}
 	excess := Amount{Items: 1, Units: q - committed}

@@ -123,7 +123,7 @@ func (in *intake) hour(ctx context.Context, h metering.Hour, full func() bool, y
 	}
 	slices.SortStableFunc(held, doubtFirst)
 	for _, r := range held {
-		twin := in.arn[sale{r.Account, r.Dimension, h}] || in.sent[r.Usage().Identity()]
+		twin := in.twinOf(sale{r.Account, r.Dimension, h}, r.Usage().Identity()) != ""
 		if (twin || !full()) && !in.take(ctx, r, h, yield) {
 			return false
 		}
@@ -164,14 +164,7 @@ func newTwinOnly(r metering.Record, h metering.Hour, now time.Time) twinOnly {
 }
 
 func (in *intake) endTwin(ctx context.Context, t twinOnly) {
-	reason := metering.Reason("")
-	if in.sent[t.identity] {
-		reason = metering.DuplicateIdentity
-	}
-	if in.arn[t.sale] {
-		reason = metering.MixedIdentitySchemes
-	}
-	if reason != "" && !t.doubt {
+	if reason := in.twinOf(t.sale, t.identity); reason != "" && !t.doubt {
 		t.finish.Reason = string(reason)
 		in.reject(ctx, t.finish, t.units)
 	}
@@ -204,8 +197,7 @@ func (in *intake) maxRecords() int {
 func (in *intake) admit(ctx context.Context, r metering.Record, bucket metering.Hour) bool {
 	now := in.Now()
 	if !metering.LegacyLicense(r.License) && (r.SentQuantity.Whole || r.Status == metering.Success) {
-		// billed, or perhaps: whatever becomes of it here, its sale is taken
-		in.arn[sale{r.Account, r.Dimension, bucket}], in.arns[bucket] = true, true
+		in.claim(r, bucket) // billed, or perhaps: whatever becomes of it here, its sale is taken
 	}
 	if f, refused, billed := metering.FinishBilled(r, now); billed {
 		in.measureRefused(refused)
@@ -232,19 +224,29 @@ func (in *intake) admit(ctx context.Context, r metering.Record, bucket metering.
 
 // twin refuses a record whose sale another record of this run already asks for.
 func (in *intake) twin(r metering.Record, hour metering.Hour) metering.Reason {
-	s := sale{r.Account, r.Dimension, hour}
 	if !metering.LegacyLicense(r.License) {
-		in.arn[s], in.arns[hour] = true, true
+		in.claim(r, hour)
 		return ""
 	}
-	if in.arn[s] {
-		return metering.MixedIdentitySchemes
-	}
 	id := r.Usage().Identity()
-	if in.sent[id] {
+	reason := in.twinOf(sale{r.Account, r.Dimension, hour}, id)
+	in.sent[id] = in.sent[id] || reason == ""
+	return reason
+}
+
+// claim takes a sale for its license ARN.
+func (in *intake) claim(r metering.Record, hour metering.Hour) {
+	in.arn[sale{r.Account, r.Dimension, hour}], in.arns[hour] = true, true
+}
+
+// twinOf is the reason for which a legacy record may not go out beside what this run has let through.
+func (in *intake) twinOf(s sale, id metering.Identity) metering.Reason {
+	switch {
+	case in.arn[s]:
+		return metering.MixedIdentitySchemes
+	case in.sent[id]:
 		return metering.DuplicateIdentity
 	}
-	in.sent[id] = true
 	return ""
 }
 
