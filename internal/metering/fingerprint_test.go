@@ -53,7 +53,7 @@ func TestFingerprintSeesWhatWasJudged(t *testing.T) {
 		{"row", rowItem(), row, AttrStatusReason, true, []any{"why"}},
 		{"row", rowItem(), row, AttrUpdatedAt, true, []any{"now"}},
 		{"row", rowItem(), row, AttrTTL, true, []any{number(1)}},
-		{"row", rowItem(), row, "flushes", true, []any{[]any{"token"}}},
+		{"row", rowItem(), row, AttrFlushes, true, []any{[]any{"token"}}},
 		{"record", recordItem(), record, AttrAccount, false, []any{"111122223334", without{}}},
 		{"record", recordItem(), record, AttrDimension, false, []any{"api", number(1)}},
 		{"record", recordItem(), record, AttrHour, false, []any{"2026-03-10T15", without{}}},

@@ -77,6 +77,22 @@ func (r reader) flag(name string) bool {
 	return ok && b
 }
 
+// texts reads a list of texts, as the writer's tokens are.
+func (r reader) texts(name string) []string {
+	list, ok := r.rest[name].([]any)
+	if !ok || len(list) == 0 {
+		return nil
+	}
+	texts := make([]string, len(list))
+	for i, v := range list {
+		if texts[i], ok = v.(string); !ok {
+			return nil
+		}
+	}
+	delete(r.rest, name)
+	return texts
+}
+
 func (r reader) allocations() []Allocation {
 	list, ok := exactAllocations(r.rest[AttrAllocations])
 	if !ok {
@@ -112,6 +128,17 @@ func (w writer) quantity(name string, q Quantity) {
 	if q.Whole {
 		w[name] = number(q.N)
 	}
+}
+
+func (w writer) texts(name string, list []string) {
+	if len(list) == 0 {
+		return
+	}
+	values := make([]any, len(list))
+	for i, s := range list {
+		values[i] = s
+	}
+	w[name] = values
 }
 
 func (w writer) allocations(list []Allocation) {

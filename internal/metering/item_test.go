@@ -130,7 +130,7 @@ func drawItem(t *rapid.T, base Item, names []string) Item {
 
 var rowAttributes = []string{
 	AttrLicense, AttrRowKey, AttrAccount, AttrDimension, AttrTimestamp, AttrQuantity, AttrPending, AttrAllocations, AttrCustomerIdentifier,
-	AttrStatus, AttrStatusReason, AttrLateQuantity, AttrDropped, AttrCreatedAt, AttrUpdatedAt, AttrTTL, "flushes", "carriedTo", "note",
+	AttrStatus, AttrStatusReason, AttrLateQuantity, AttrDropped, AttrCreatedAt, AttrUpdatedAt, AttrTTL, AttrFlushes, "carriedTo", "note",
 }
 
 var recordAttributes = []string{

@@ -19,6 +19,7 @@ const (
 	AttrStatusReason       = "meteringStatusReason"
 	AttrLateQuantity       = "lateQuantity"
 	AttrDropped            = "dropped"
+	AttrFlushes            = "flushes"
 	AttrManifest           = "manifest"
 	AttrSentQuantity       = "sentQuantity"
 	AttrSentSecond         = "sentSecond"

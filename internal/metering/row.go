@@ -19,7 +19,8 @@ type Row struct {
 	Status             Status
 	StatusReason       string
 	LateQuantity       Quantity
-	Dropped            bool // an operator's word: stays rejected, is not folded
+	Dropped            bool     // an operator's word: stays rejected, is not folded
+	Flushes            []string // tokens of the writer's flushes that it has taken
 	CreatedAt          string
 	UpdatedAt          string
 	Other              Item
@@ -42,7 +43,7 @@ func RowFromItem(item Item) Row {
 		Quantity: r.quantity(AttrQuantity), Allocations: r.allocations(), CustomerIdentifier: r.text(AttrCustomerIdentifier),
 		Pending: r.text(AttrPending),
 		Status:  Status(r.text(AttrStatus)), StatusReason: r.text(AttrStatusReason), LateQuantity: r.quantity(AttrLateQuantity),
-		Dropped: r.flag(AttrDropped), CreatedAt: r.text(AttrCreatedAt), UpdatedAt: r.text(AttrUpdatedAt),
+		Dropped: r.flag(AttrDropped), Flushes: r.texts(AttrFlushes), CreatedAt: r.text(AttrCreatedAt), UpdatedAt: r.text(AttrUpdatedAt),
 	}
 	row.Other = r.other()
 	return row
@@ -66,6 +67,7 @@ func (r Row) Item() Item {
 	if r.Dropped {
 		w[AttrDropped] = true
 	}
+	w.texts(AttrFlushes, r.Flushes)
 	w.text(AttrCreatedAt, r.CreatedAt)
 	w.text(AttrUpdatedAt, r.UpdatedAt)
 	return Item(w)

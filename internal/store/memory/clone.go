@@ -8,7 +8,7 @@ import (
 
 func cloneRow(r *metering.Row) metering.Row {
 	c := *r
-	c.Allocations, c.Other = cloneAllocations(r.Allocations), cloneItem(r.Other)
+	c.Allocations, c.Other, c.Flushes = cloneAllocations(r.Allocations), cloneItem(r.Other), slices.Clone(r.Flushes)
 	return c
 }
 

@@ -59,7 +59,7 @@ func (s *Store) LicenseRows(ctx context.Context, license string) iter.Seq2[meter
 	return pages(ctx, s, read[metering.Row, metering.Row]{
 		shelf: func() *shelf[metering.Row] { return &s.rows.shelf },
 		from:  place{license: license}, one: true,
-		view: cloneRow, size: rowSize,
+		view: cloneRow, size: store.RowSize,
 	})
 }
 
@@ -68,6 +68,6 @@ func (s *Store) LicenseRecords(ctx context.Context, license string) iter.Seq2[me
 	return pages(ctx, s, read[metering.Record, metering.Record]{
 		shelf: func() *shelf[metering.Record] { return &s.records.shelf },
 		from:  place{license: license}, one: true,
-		view: cloneRecord, size: recordSize,
+		view: cloneRecord, size: store.RecordSize,
 	})
 }

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	"github.com/awsmp/metering/internal/metering"
@@ -56,7 +55,7 @@ func (s *Store) PendingRecords(ctx context.Context, hour metering.Hour, license 
 			entry := store.ProjectRecord(*r)
 			return cloneRecord(&entry)
 		},
-		size: recordSize,
+		size: store.RecordSize,
 	})
 }
 
@@ -94,19 +93,11 @@ func (s *Store) changeRecord(ctx context.Context, at place, holds func(metering.
 }
 
 func (s *Store) setRecord(r metering.Record) error {
-	if r.License == "" || r.SortKey == "" {
-		return fmt.Errorf("put record: %w", errNoKey)
-	}
-	if r.Other != nil {
-		r = metering.RecordFromItem(r.Item()) // an attribute that stands in both forms is stored once
-	}
-	c := cloneRecord(&r)
-	if recordSize(&c) > store.MaxItemBytes {
-		return fmt.Errorf("put record %.80s: %w", r.SortKey, metering.ErrTooLarge)
+	c := store.NormalRecord(cloneRecord(&r))
+	if err := store.CheckRecord(&c); err != nil {
+		return err
 	}
 	c.License = s.records.license(c.License)
 	s.records.put(place{c.License, c.SortKey}, &c)
 	return nil
 }
-
-func recordSize(r *metering.Record) int { return store.ItemSize(r.Item()) }

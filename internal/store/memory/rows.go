@@ -16,6 +16,57 @@ func (s *Store) PutRow(ctx context.Context, r metering.Row) error {
 	return s.write(ctx, func() error { return s.setRow(r) })
 }
 
+// PutRows writes rows as PutRow does, all in one step; where one cannot be written none is.
+func (s *Store) PutRows(ctx context.Context, rows []metering.Row) error {
+	return s.write(ctx, func() error {
+		for i := range rows {
+			if err := store.CheckRow(&rows[i]); err != nil {
+				return err
+			}
+		}
+		for _, r := range rows {
+			if err := s.setRow(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// FlushRows applies a writer's flushes, each where nothing stands against it. The results are in the order of the flushes.
+func (s *Store) FlushRows(ctx context.Context, flushes []metering.Flush) []metering.Flushed {
+	out := make([]metering.Flushed, len(flushes))
+	err := s.write(ctx, func() error {
+		for i, f := range flushes {
+			out[i] = s.flush(f)
+		}
+		return nil
+	})
+	if err != nil {
+		for i := range out {
+			out[i].Err = err
+		}
+	}
+	return out
+}
+
+func (s *Store) flush(f metering.Flush) metering.Flushed {
+	old := s.rows.get(place{f.Group.License, f.SortKey()})
+	switch {
+	case old == nil && f.Refused(nil) != nil:
+		return metering.Flushed{}
+	case old != nil && (f.Shows(*old) || f.Refused(old) != nil):
+		c := cloneRow(old)
+		return metering.Flushed{Done: f.Shows(c), Row: &c}
+	}
+	r := f.Apply(old)
+	if err := s.setRow(r); err != nil {
+		return metering.Flushed{Err: err}
+	}
+	r = cloneRow(&r)
+	return metering.Flushed{Done: true, Row: &r}
+}
+
 // Row reads a row as it stands; nil where there is none.
 func (s *Store) Row(ctx context.Context, license, sortKey string) (*metering.Row, error) {
 	return one(ctx, s, &s.rows, place{license, sortKey}, cloneRow)
@@ -78,7 +129,7 @@ func (s *Store) GroupRows(ctx context.Context, g metering.Group) iter.Seq2[meter
 		shelf: func() *shelf[metering.Row] { return &s.rows.shelf },
 		from:  place{g.License, prefix}, one: true,
 		until: func(key string) bool { return !strings.HasPrefix(key, prefix) },
-		view:  cloneRow, size: rowSize,
+		view:  cloneRow, size: store.RowSize,
 	})
 }
 
@@ -115,15 +166,9 @@ func (s *Store) changeRow(ctx context.Context, at place, holds func(metering.Row
 }
 
 func (s *Store) setRow(r metering.Row) error {
-	if r.License == "" || r.SortKey == "" {
-		return fmt.Errorf("put row: %w", errNoKey)
-	}
-	if r.Other != nil {
-		r = metering.RowFromItem(r.Item()) // an attribute that stands in both forms is stored once
-	}
-	c := cloneRow(&r)
-	if rowSize(&c) > store.MaxItemBytes {
-		return fmt.Errorf("put row %.80s: %w", r.SortKey, metering.ErrTooLarge)
+	c := store.NormalRow(cloneRow(&r))
+	if err := store.CheckRow(&c); err != nil {
+		return err
 	}
 	c.License = s.rows.license(c.License)
 	shareText(&c)
@@ -149,14 +194,4 @@ func shareText(r *metering.Row) {
 	if r.CreatedAt == r.UpdatedAt {
 		r.CreatedAt = r.UpdatedAt
 	}
-}
-
-// rowSize is the row's size in bytes: exact, but for plain rows, which are a few hundred bytes, an upper bound.
-func rowSize(r *metering.Row) int {
-	if r.Other != nil || r.Allocations != nil {
-		return store.ItemSize(r.Item())
-	}
-	const names = 260 // all attribute names and three numbers
-	return names + len(r.License) + len(r.SortKey) + len(r.Account) + len(r.Dimension) + len(r.Timestamp) +
-		len(r.CustomerIdentifier) + len(r.Pending) + len(r.Status) + len(r.StatusReason) + len(r.CreatedAt) + len(r.UpdatedAt)
 }

@@ -1,12 +1,6 @@
 package memory
 
-import (
-	"errors"
-
-	"github.com/tidwall/btree"
-)
-
-var errNoKey = errors.New("an item needs a licenseArn and a sort key")
+import "github.com/tidwall/btree"
 
 // place is where a read stands: after this item.
 type place struct{ license, key string }

@@ -147,7 +147,7 @@ func labelsKeepTheRest(t *testing.T, s Store) {
 		t.Fatal("LabelRow was refused")
 	}
 	got := getRow(t, s, r.License, r.SortKey)
-	for _, name := range []string{"flushes", "ttl", "price", "nested", metering.AttrQuantity, metering.AttrAccount, metering.AttrAllocations} {
+	for _, name := range []string{metering.AttrFlushes, "ttl", "price", "nested", metering.AttrQuantity, metering.AttrAccount, metering.AttrAllocations} {
 		if !metering.SameValue(got.Other[name], strange(group(licenseA, "api_calls"), 0)[name]) {
 			t.Errorf("attribute %s is %v now", name, got.Other[name])
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +17,8 @@ import (
 // Store is what the suite asks of an adapter: what the stages and the ledger use, and the raw writes of sellers.
 type Store interface {
 	PutRow(ctx context.Context, r metering.Row) error
+	PutRows(ctx context.Context, rows []metering.Row) error
+	FlushRows(ctx context.Context, flushes []metering.Flush) []metering.Flushed
 	Row(ctx context.Context, license, sortKey string) (*metering.Row, error)
 	DeleteRow(ctx context.Context, license, sortKey string) error
 	PendingRows(ctx context.Context, hour metering.Hour, license string) iter.Seq2[metering.PendingRow, error]
@@ -45,6 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		tests []contract
 	}{
 		{"rows", rowContract()},
+		{"flushes", flushContract()},
 		{"labels", labelContract()},
 		{"records", recordContract()},
 		{"pages", pageContract()},
@@ -163,33 +165,47 @@ func getRecord(t *testing.T, s Store, g metering.Group) *metering.Record {
 	return must(t, r, err)
 }
 
-// pendingKeys are the license and sort key of every entry. The index orders by license; within one, order is the store's
-// own affair.
+// pendingKeys are the license and sort key of every entry.
 func pendingKeys(t *testing.T, s Store, h metering.Hour, license string) []string {
 	t.Helper()
-	var keys, licenses []string
-	for _, p := range collect(t, s.PendingRows(t.Context(), h, license)) {
-		keys, licenses = append(keys, p.License+" "+p.SortKey), append(licenses, p.License)
+	var keys []string
+	for _, p := range groupsTogether(t, collect(t, s.PendingRows(t.Context(), h, license))) {
+		keys = append(keys, p.License+" "+p.SortKey)
 	}
-	return inOrderOf(t, licenses, keys)
+	return sorted(keys)
 }
 
 func pendingRecordKeys(t *testing.T, s Store, h metering.Hour, license string) []string {
 	t.Helper()
-	var keys, licenses []string
+	var keys []string
 	for _, r := range collect(t, s.PendingRecords(t.Context(), h, license)) {
-		keys, licenses = append(keys, r.License+" "+r.SortKey), append(licenses, r.License)
+		keys = append(keys, r.License+" "+r.SortKey)
 	}
-	return inOrderOf(t, licenses, keys)
+	return sorted(keys)
 }
 
-func inOrderOf(t *testing.T, licenses, keys []string) []string {
+// groupsTogether checks the one order that the index promises: the entries of a license come together, or at least those of a
+// group do. So a reader that forgets a license's groups when the next license begins meets no group twice.
+func groupsTogether(t *testing.T, entries []metering.PendingRow) []metering.PendingRow {
 	t.Helper()
-	if !slices.IsSorted(licenses) {
-		t.Errorf("entries are not in the order of their licenses: %q", licenses)
+	met, seen := make(map[metering.Group]bool), make(map[metering.Group]bool)
+	license := ""
+	for _, p := range entries {
+		if p.License != license {
+			license = p.License
+			clear(seen)
+		}
+		key, reason := metering.ParseRowKey(p.SortKey)
+		g := key.Group(p.License)
+		if reason != "" || seen[g] {
+			continue
+		}
+		if met[g] {
+			t.Errorf("entries of %s come again after those of other licenses", g.RecordKey())
+		}
+		met[g], seen[g] = true, true
 	}
-	slices.Sort(keys)
-	return keys
+	return entries
 }
 
 func rowKeys(rows []metering.Row) []string {
