@@ -25,7 +25,8 @@ type Fold struct {
 type foldedRow struct {
 	second      Second
 	quantity    Quantity
-	fingerprint string // of pending rows only: the ones a rejection would label
+	pending     bool
+	fingerprint fingerprint // of pending rows only: the ones a rejection would label
 }
 
 // NewFold begins the fold of a group as seen at now.
@@ -42,7 +43,7 @@ func (f *Fold) Add(r Row) {
 	row := foldedRow{second: second, quantity: r.Quantity}
 	if r.Pending != "" {
 		f.pending++
-		row.fingerprint = r.Fingerprint()
+		row.pending, row.fingerprint = true, *r.fingerprint()
 	}
 	f.rows = append(f.rows, row)
 	f.refuse(r.Validate(f.now))
@@ -110,8 +111,8 @@ func (f *Fold) Manifest() Manifest {
 func (f *Fold) Rejections() []CleanupRow {
 	rows := make([]CleanupRow, 0, f.pending)
 	for _, r := range f.rows {
-		if r.fingerprint != "" {
-			rows = append(rows, CleanupRow{Key: f.group.RowKey(r.second), Quantity: r.quantity.pointer(), Fingerprint: r.fingerprint})
+		if r.pending {
+			rows = append(rows, CleanupRow{Key: f.group.RowKey(r.second), Quantity: r.quantity.pointer(), Fingerprint: r.fingerprint.String()})
 		}
 	}
 	return rows

@@ -1,17 +1,39 @@
 package metering
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
-// licensePattern is the form of a license ARN (AWS Marketplace Metering API model, LicenseArn); its region and account
-// fields may be empty. The last field's length, at most 1,024, is checked apart: Go's expressions do not count so far.
-var licensePattern = regexp.MustCompile(`^arn:aws[a-zA-Z-]*:[A-Za-z0-9][A-Za-z0-9_/.-]{0,62}:[A-Za-z0-9_/.-]{0,63}:[A-Za-z0-9_/.-]{0,63}:([A-Za-z0-9][A-Za-z0-9:_/+=,@.-]*)$`)
-
+// validLicense holds a license ARN against its form (AWS Marketplace Metering API model, LicenseArn):
+//
+//	arn:aws[a-zA-Z-]*:[a-zA-Z0-9][a-zA-Z0-9_/.-]{0,62}:[…]{0,63}:[…]{0,63}:[a-zA-Z0-9][a-zA-Z0-9:_/+=,@.-]{0,1023}
+//
+// Every row is judged by it, and a regular expression took a tenth of a whole visit's time.
 func validLicense(arn string) bool {
-	m := licensePattern.FindStringSubmatch(arn)
-	return m != nil && len(m[1]) <= 1024
+	rest, ok := strings.CutPrefix(arn, "arn:aws")
+	partition, rest, more := strings.Cut(rest, ":")
+	if !ok || !more || !consists(partition, "-", false) {
+		return false
+	}
+	for i := range 3 {
+		var field string
+		if field, rest, more = strings.Cut(rest, ":"); !more || len(field) > 63 || !consists(field, "_/.-", true) {
+			return false
+		}
+		if i == 0 && (field == "" || !consists(field[:1], "", true)) {
+			return false
+		}
+	}
+	return rest != "" && len(rest) <= 1024 && consists(rest[:1], "", true) && consists(rest, ":_/+=,@.-", true)
+}
+
+// consists reports whether s holds nothing but ASCII letters, the characters of others and, with digits, digits.
+func consists(s, others string, digits bool) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || digits && '0' <= c && c <= '9' || strings.IndexByte(others, c) >= 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // LegacyLicense reports whether a partition key belongs to a product that still meters by CustomerIdentifier: it is no

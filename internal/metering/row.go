@@ -1,7 +1,7 @@
 package metering
 
 import (
-	"regexp"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -76,13 +76,15 @@ func (r Row) Item() Item {
 // Fingerprint stands for everything that a verdict on the row rests on: its identity, quantity and allocations as they
 // were read. A label whose fingerprint no longer fits is not written, so a row that its seller has just mended is never
 // stamped with the old fault.
-func (r Row) Fingerprint() string {
+func (r Row) Fingerprint() string { return r.fingerprint().String() }
+
+func (r Row) fingerprint() *fingerprint {
 	f := newFingerprint()
 	f.text(r.Account, r.Dimension, r.Timestamp, r.CustomerIdentifier)
 	f.quantity(r.Quantity)
 	f.allocations(r.Allocations)
 	f.raw(r.Other, AttrAccount, AttrDimension, AttrTimestamp, AttrCustomerIdentifier, AttrQuantity, AttrAllocations)
-	return f.String()
+	return f
 }
 
 // Label is one conditional write of a status on a row.
@@ -182,15 +184,13 @@ func segmentReason(key RowKey, r Row) Reason {
 	return ""
 }
 
-var accountPattern = regexp.MustCompile(`^[0-9]{12}$`)
-
 // accountReason holds an account id against its form: twelve digits (AWS Account Management reference). The metering
 // API's own pattern admits any number of digits, but a spreadsheet that dropped a leading zero would then bill nobody.
 func accountReason(account string) Reason {
 	switch {
 	case account == "":
 		return MissingCustomerAWSAccountID
-	case !accountPattern.MatchString(account):
+	case len(account) != 12 || strings.Trim(account, "0123456789") != "":
 		return InvalidCustomerAWSAccountID
 	}
 	return ""
