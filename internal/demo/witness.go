@@ -119,12 +119,18 @@ func (w *witness) CreateRecord(ctx context.Context, r metering.Record) (metering
 	return out, err
 }
 
-// LabelRow is the store's, noted.
-func (w *witness) LabelRow(ctx context.Context, l metering.Label) (metering.Outcome[metering.Row], error) {
-	out, err := w.Store.LabelRow(ctx, l)
-	if err != nil || !out.Done {
-		return out, err
+// LabelRows is the store's, noted.
+func (w *witness) LabelRows(ctx context.Context, labels []metering.Label) []metering.Labelled {
+	out := w.Store.LabelRows(ctx, labels)
+	for i, l := range labels {
+		if out[i].Err == nil && out[i].Done {
+			w.labelled(ctx, l)
+		}
 	}
+	return out
+}
+
+func (w *witness) labelled(ctx context.Context, l metering.Label) {
 	units := l.LateQuantity.N
 	if l.Status != metering.Aggregated && l.Status != metering.LateUsage {
 		if row, err := w.Row(ctx, l.License, l.SortKey); err == nil && row != nil {
@@ -136,7 +142,6 @@ func (w *witness) LabelRow(ctx context.Context, l metering.Label) (metering.Outc
 			add(&t.rows, outcome{l.Status, l.Reason}, units)
 		}
 	})
-	return out, nil
 }
 
 // RebucketRow is the store's, noted.

@@ -13,6 +13,12 @@ type Outcome[T any] struct {
 	Old  *T
 }
 
+// Labelled is what became of one of several labels.
+type Labelled struct {
+	Outcome[Row]
+	Err error // the write failed, or its answer was lost
+}
+
 // ErrTooLarge is a store's word that an item exceeds what it can hold.
 var ErrTooLarge = errors.New("item too large for the store")
 

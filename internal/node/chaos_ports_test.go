@@ -122,11 +122,16 @@ func (s *frailStore) RemoveDeprovisioning(ctx context.Context, license, account 
 	return err
 }
 
-func (s *frailStore) LabelRow(ctx context.Context, l metering.Label) (metering.Outcome[metering.Row], error) {
-	return write(ctx, s.gate, "label "+l.License+l.SortKey, func(ctx context.Context, _ *rand.Rand) (metering.Outcome[metering.Row], error) {
-		s.touchRow(l.License, l.SortKey)
-		return s.Store.LabelRow(ctx, l)
-	})
+// LabelRows lets each label be an effect of its own.
+func (s *frailStore) LabelRows(ctx context.Context, labels []metering.Label) []metering.Labelled {
+	out := make([]metering.Labelled, len(labels))
+	for i, l := range labels {
+		out[i].Outcome, out[i].Err = write(ctx, s.gate, "label "+l.License+l.SortKey, func(ctx context.Context, _ *rand.Rand) (metering.Outcome[metering.Row], error) {
+			s.touchRow(l.License, l.SortKey)
+			return s.Store.LabelRow(ctx, l)
+		})
+	}
+	return out
 }
 
 func (s *frailStore) RebucketRow(ctx context.Context, b metering.Rebucket) (metering.Outcome[metering.Row], error) {

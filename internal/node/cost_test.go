@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,7 +128,7 @@ func TestCase26OneBadRowPinsNothing(t *testing.T) {
 // billing end in one sweep, with one metric a message, not a row.
 func TestF44SweepsFinishABacklog(t *testing.T) {
 	t.Parallel()
-	measures := 0
+	var measures atomic.Int64
 	w := newWorld(t, afternoon)
 	w.Clean.Metrics = counting{w.metrics, &measures}
 	for i := range 8_000 {
@@ -139,8 +140,8 @@ func TestF44SweepsFinishABacklog(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	w.wantMetric(metering.MetricRowExpired, 8_000, 8_000)
-	if measures > 90 {
-		t.Errorf("%d observations for 8,000 rows", measures)
+	if n := measures.Load(); n > 90 {
+		t.Errorf("%d observations for 8,000 rows", n)
 	}
 	w.wantPlace(ledger.Expired, 10_000)
 }
@@ -178,10 +179,10 @@ func TestF50UnitsAreCountedNotDeliveries(t *testing.T) {
 // counting counts observations on their way.
 type counting struct {
 	pipeline.Metrics
-	n *int
+	n *atomic.Int64
 }
 
 func (c counting) Emit(m metering.Measure) {
-	*c.n++
+	c.n.Add(1)
 	c.Metrics.Emit(m)
 }

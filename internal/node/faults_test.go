@@ -83,8 +83,15 @@ func written[T any](f outcome, write func() (metering.Outcome[T], error)) (meter
 	return out, err
 }
 
-func (s *brittleStore) LabelRow(ctx context.Context, l metering.Label) (metering.Outcome[metering.Row], error) {
-	return written(s.outcomeOf(opLabel, l.SortKey), func() (metering.Outcome[metering.Row], error) { return s.Store.LabelRow(ctx, l) })
+func (s *brittleStore) LabelRows(ctx context.Context, labels []metering.Label) []metering.Labelled {
+	out := make([]metering.Labelled, len(labels))
+	for i, l := range labels {
+		out[i].Outcome, out[i].Err = written(s.outcomeOf(opLabel, l.SortKey), func() (metering.Outcome[metering.Row], error) {
+			done := s.Store.LabelRows(ctx, []metering.Label{l})[0]
+			return done.Outcome, done.Err
+		})
+	}
+	return out
 }
 
 func (s *brittleStore) RebucketRow(ctx context.Context, b metering.Rebucket) (metering.Outcome[metering.Row], error) {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	"github.com/awsmp/metering/internal/metering"
@@ -31,6 +33,8 @@ type Cleaner struct {
 	Limiter *rate.Limiter
 	// Workers is how many writes are in flight at once; 0 means 8.
 	Workers int
+	// Batch is how many labels one write carries, for stores that take several as cheaply as one; 0 means 1.
+	Batch int
 	// Jitter draws a pause of up to d; nil draws at random.
 	Jitter func(d time.Duration) time.Duration
 	Now    func() time.Time
@@ -38,10 +42,42 @@ type Cleaner struct {
 	Log    *slog.Logger
 }
 
-// Handle writes the labels of each message and names the messages that failed; the others are done.
+// job is one message under way.
+type job struct {
+	metering.CleanupMessage
+	id      string
+	measure sync.Once
+}
+
+// task is a part of a job that is written at once.
+type task struct {
+	job  *job
+	rows []metering.CleanupRow
+}
+
+// Handle writes the labels of the messages and names the messages that failed; the others are done.
 func (c *Cleaner) Handle(ctx context.Context, batch []Message) (failed []string) {
+	errs := make(map[string]error)
+	var tasks []task
 	for _, m := range batch {
-		if err := c.handle(ctx, m.Body); err != nil {
+		j := &job{id: m.ID}
+		var err error
+		if j.CleanupMessage, err = readLabels(m.Body); err != nil {
+			errs[m.ID] = err
+			continue
+		}
+		for rows := range slices.Chunk(j.Rows, max(1, c.Batch)) {
+			tasks = append(tasks, task{j, rows})
+		}
+	}
+	c.work(tasks, func(t task) error {
+		if !t.job.Covered {
+			t.job.measure.Do(func() { c.measure(t.job.CleanupMessage) })
+		}
+		return c.persist(ctx, t.job.CleanupMessage, t.rows)
+	}, func(t task, err error) { errs[t.job.id] = errors.Join(errs[t.job.id], err) })
+	for _, m := range batch {
+		if err := errs[m.ID]; err != nil {
 			logger(c.Log).Error("cleanup failed; its message will be delivered again", "message", m.ID, "error", err)
 			failed = append(failed, m.ID)
 		}
@@ -49,27 +85,45 @@ func (c *Cleaner) Handle(ctx context.Context, batch []Message) (failed []string)
 	return failed
 }
 
-func (c *Cleaner) handle(ctx context.Context, body string) error {
+func readLabels(body string) (metering.CleanupMessage, error) {
 	m, err := metering.Decode[metering.CleanupMessage](body)
 	if err != nil {
-		return err
+		return m, err
 	}
 	if m.License == "" || m.Status == "" || len(m.Rows) == 0 {
-		return errors.New("read cleanup message: it names no license, status or rows")
+		return m, errors.New("read cleanup message: it names no license, status or rows")
 	}
-	if !m.Covered {
-		c.measure(m)
-	}
-	var group errgroup.Group
-	group.SetLimit(max(1, c.workers()))
 	for _, row := range m.Rows {
-		group.Go(func() error { return c.persist(ctx, m, row) })
+		if m.Covered && row.Quantity == nil {
+			return m, fmt.Errorf("read cleanup message: row %s is covered without a quantity", row.Key)
+		}
 	}
-	return group.Wait()
+	return m, nil
+}
+
+// work does the tasks, some at once, and reports those that fail, one at a time.
+func (c *Cleaner) work(tasks []task, do func(task) error, failed func(task, error)) {
+	var (
+		next atomic.Int64
+		mu   sync.Mutex
+		all  sync.WaitGroup
+	)
+	for range min(c.workers(), len(tasks)) {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(tasks)); i = next.Add(1) - 1 {
+				if err := do(tasks[i]); err != nil {
+					mu.Lock()
+					failed(tasks[i], err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func (c *Cleaner) workers() int {
-	if c.Workers == 0 {
+	if c.Workers <= 0 {
 		return 8
 	}
 	return c.Workers
@@ -100,16 +154,16 @@ func (c *Cleaner) measure(m metering.CleanupMessage) {
 	c.Metrics.Emit(measure)
 }
 
-// persist labels one row, again after a pause where the store does not answer; the pauses are drawn at random so that
+// persist labels rows, those again after a pause for which the store does not answer; the pauses are drawn at random so that
 // writers who were throttled together do not come back together.
-func (c *Cleaner) persist(ctx context.Context, m metering.CleanupMessage, row metering.CleanupRow) error {
+func (c *Cleaner) persist(ctx context.Context, m metering.CleanupMessage, rows []metering.CleanupRow) error {
 	for attempt := 0; ; attempt++ {
-		err := c.label(ctx, m, row)
-		if err == nil {
+		var err error
+		if rows, err = c.label(ctx, m, rows); err == nil {
 			return nil
 		}
 		if attempt+1 == labelAttempts || ctx.Err() != nil {
-			return fmt.Errorf("label row: %w", err)
+			return fmt.Errorf("label rows: %w", err)
 		}
 		if err := c.Sleep(ctx, c.jitter(min(labelBackoff<<attempt, labelBackoffTo))); err != nil {
 			return err
@@ -124,36 +178,59 @@ func (c *Cleaner) jitter(d time.Duration) time.Duration {
 	return time.Duration(rand.Int64N(int64(d)))
 }
 
-func (c *Cleaner) label(ctx context.Context, m metering.CleanupMessage, row metering.CleanupRow) error {
-	l := metering.Label{License: m.License, SortKey: row.Key, Status: m.Status, Reason: m.Reason, At: c.Now()}
-	if !m.Covered {
-		l.Marker, l.Fingerprint = true, row.Fingerprint
-		if m.Status == metering.LateUsage {
-			l.LateQuantity = metering.Units(row.Units())
+// label writes the label of each row. Those whose write failed are returned, with one of the errors.
+func (c *Cleaner) label(ctx context.Context, m metering.CleanupMessage, rows []metering.CleanupRow) (left []metering.CleanupRow, err error) {
+	labels := make([]metering.Label, len(rows))
+	for i, row := range rows {
+		labels[i] = c.labelOf(m, row)
+	}
+	results, err := c.write(ctx, labels)
+	if err != nil {
+		return rows, err
+	}
+	var changed []metering.Label
+	var of []metering.CleanupRow
+	for i, r := range results {
+		switch row := rows[i]; {
+		case r.Err != nil:
+			left, err = append(left, row), r.Err
+		case r.Done || !m.Covered: // refused: it already shows the label, or it changed and waits for the next visit
+		case r.Old == nil: // gone: nothing to label, and no ghost (F27)
+			c.Metrics.Emit(metering.Measure{Metric: metering.MetricCoveredRowChanged, Items: 1, Units: *row.Quantity})
+		default:
+			if l, ok := metering.Covered(*r.Old, *row.Quantity, m.Reason); ok {
+				c.measureChange(l, *r.Old, *row.Quantity)
+				l.At = c.Now()
+				changed, of = append(changed, l), append(of, row)
+			}
 		}
-		_, err := c.write(ctx, l) // refused: it already shows the label, or it changed and waits for the next visit
-		return err
 	}
-	if row.Quantity == nil {
-		return fmt.Errorf("read cleanup message: row %s is covered without a quantity", row.Key)
+	if len(changed) == 0 {
+		return left, err
 	}
-	l.Quantity = metering.Units(*row.Quantity)
-	out, err := c.write(ctx, l)
-	if err != nil || out.Done {
-		return err
+	results, failed := c.write(ctx, changed)
+	if failed != nil {
+		return append(left, of...), failed
 	}
-	if out.Old == nil { // gone: nothing to label, and no ghost (F27)
-		c.Metrics.Emit(metering.Measure{Metric: metering.MetricCoveredRowChanged, Items: 1, Units: *row.Quantity})
-		return nil
+	for i, r := range results {
+		if r.Err != nil {
+			left, err = append(left, of[i]), r.Err
+		}
 	}
-	changed, ok := metering.Covered(*out.Old, *row.Quantity, m.Reason)
-	if !ok {
-		return nil
+	return left, err
+}
+
+func (c *Cleaner) labelOf(m metering.CleanupMessage, row metering.CleanupRow) metering.Label {
+	l := metering.Label{License: m.License, SortKey: row.Key, Status: m.Status, Reason: m.Reason, At: c.Now()}
+	if m.Covered {
+		l.Quantity = metering.Units(*row.Quantity)
+		return l
 	}
-	c.measureChange(changed, *out.Old, *row.Quantity)
-	changed.At = c.Now()
-	_, err = c.write(ctx, changed)
-	return err
+	l.Marker, l.Fingerprint = true, row.Fingerprint
+	if m.Status == metering.LateUsage {
+		l.LateQuantity = metering.Units(row.Units())
+	}
+	return l
 }
 
 // measureChange counts a covered row that is no longer what was committed.
@@ -167,12 +244,16 @@ func (c *Cleaner) measureChange(l metering.Label, row metering.Row, committed in
 	}
 }
 
-func (c *Cleaner) write(ctx context.Context, l metering.Label) (metering.Outcome[metering.Row], error) {
+func (c *Cleaner) write(ctx context.Context, labels []metering.Label) ([]metering.Labelled, error) {
 	if c.Limiter != nil {
 		now := c.Now()
-		if err := c.Sleep(ctx, c.Limiter.ReserveN(now, 1).DelayFrom(now)); err != nil {
-			return metering.Outcome[metering.Row]{}, err
+		var wait time.Duration
+		for range labels {
+			wait = max(wait, c.Limiter.ReserveN(now, 1).DelayFrom(now))
+		}
+		if err := c.Sleep(ctx, wait); err != nil {
+			return nil, err
 		}
 	}
-	return c.Rows.LabelRow(ctx, l)
+	return c.Rows.LabelRows(ctx, labels), nil
 }

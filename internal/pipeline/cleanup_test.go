@@ -33,20 +33,30 @@ type throttledRows struct {
 	tried  map[string]int
 }
 
-func (r *throttledRows) LabelRow(ctx context.Context, l metering.Label) (metering.Outcome[metering.Row], error) {
+func (r *throttledRows) LabelRows(ctx context.Context, labels []metering.Label) (out []metering.Labelled) {
+	for _, l := range labels {
+		if r.refuses(l) {
+			out = append(out, metering.Labelled{Err: errRefused})
+			continue
+		}
+		out = append(out, r.Rows.LabelRows(ctx, []metering.Label{l})...)
+	}
+	return out
+}
+
+func (r *throttledRows) refuses(l metering.Label) bool {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	now := time.Now()
 	if r.tried == nil {
 		r.tried = make(map[string]int)
 	}
 	r.tried[l.SortKey]++
 	if r.refuse != nil && r.refuse(l.SortKey, now) {
-		r.mu.Unlock()
-		return metering.Outcome[metering.Row]{}, errRefused
+		return true
 	}
 	r.done = append(r.done, now)
-	r.mu.Unlock()
-	return r.Rows.LabelRow(ctx, l)
+	return false
 }
 
 // committed puts n rows of a group and returns the messages that label them as covered.

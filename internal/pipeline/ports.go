@@ -19,7 +19,8 @@ type Rows interface {
 	GroupRows(ctx context.Context, g metering.Group) iter.Seq2[metering.Row, error]
 	// Row reads one row consistently; nil where there is none.
 	Row(ctx context.Context, license, sortKey string) (*metering.Row, error)
-	LabelRow(ctx context.Context, l metering.Label) (metering.Outcome[metering.Row], error)
+	// LabelRows writes labels, each under its own condition. The results are in the order of the labels.
+	LabelRows(ctx context.Context, labels []metering.Label) []metering.Labelled
 	RebucketRow(ctx context.Context, b metering.Rebucket) (metering.Outcome[metering.Row], error)
 }
 
@@ -52,7 +53,7 @@ type Queue interface {
 // MaxBatch is how many messages one Send takes (Amazon SQS API reference, SendMessageBatch).
 const MaxBatch = 10
 
-// Metrics takes observations in.
+// Metrics takes observations in, from several goroutines.
 type Metrics interface {
 	Emit(m metering.Measure)
 }

@@ -71,3 +71,31 @@ func (s *Store) LicenseRecords(ctx context.Context, license string) iter.Seq2[me
 		view: cloneRecord, size: store.RecordSize,
 	})
 }
+
+// Waiting is what waits, by bucket.
+func (s *Store) Waiting(ctx context.Context) ([]store.Waiting, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.queries.Add(1)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	list := store.Backlog{}
+	for bucket, shelf := range s.rows.pending {
+		w := list.Of(bucket)
+		shelf.from(place{}, false, func(_ place, r *metering.Row) bool {
+			units, _ := r.Quantity.Count()
+			w.Rows, w.Units = w.Rows+1, w.Units+units
+			return true
+		})
+	}
+	for bucket, shelf := range s.records.pending {
+		w := list.Of(bucket)
+		shelf.from(place{}, false, func(_ place, r *metering.Record) bool {
+			units, _ := r.Quantity.Count()
+			w.Records, w.Units = w.Records+1, w.Units+units
+			return true
+		})
+	}
+	return list.List(), nil
+}

@@ -97,7 +97,8 @@ func (s *Store) setRecord(r metering.Record) error {
 	if err := store.CheckRecord(&c); err != nil {
 		return err
 	}
-	c.License = s.records.license(c.License)
-	s.records.put(place{c.License, c.SortKey}, &c)
+	in := s.records.partition(c.License)
+	c.License = in.license
+	s.records.put(in, c.SortKey, &c)
 	return nil
 }

@@ -135,34 +135,51 @@ func (s *Store) GroupRows(ctx context.Context, g metering.Group) iter.Seq2[meter
 
 // LabelRow writes a label where its condition holds; else the outcome carries the row that stood against it.
 func (s *Store) LabelRow(ctx context.Context, l metering.Label) (metering.Outcome[metering.Row], error) {
-	return s.changeRow(ctx, place{l.License, l.SortKey}, l.Holds, l.Apply)
+	out := s.LabelRows(ctx, []metering.Label{l})
+	return out[0].Outcome, out[0].Err
+}
+
+// LabelRows writes labels as LabelRow does, all in one step. The results are in the order of the labels.
+func (s *Store) LabelRows(ctx context.Context, labels []metering.Label) []metering.Labelled {
+	out := make([]metering.Labelled, len(labels))
+	err := s.write(ctx, func() error {
+		for i, l := range labels {
+			out[i].Outcome, out[i].Err = s.changeRow(place{l.License, l.SortKey}, l.Holds, l.Apply)
+		}
+		return nil
+	})
+	if err != nil {
+		for i := range out {
+			out[i].Err = err
+		}
+	}
+	return out
 }
 
 // RebucketRow moves a row to its right bucket where it still stands under the wrong one; else the outcome carries the row
 // that stood against it.
-func (s *Store) RebucketRow(ctx context.Context, b metering.Rebucket) (metering.Outcome[metering.Row], error) {
-	return s.changeRow(ctx, place{b.License, b.SortKey}, b.Holds, b.Apply)
+func (s *Store) RebucketRow(ctx context.Context, b metering.Rebucket) (out metering.Outcome[metering.Row], err error) {
+	err = s.write(ctx, func() error {
+		out, err = s.changeRow(place{b.License, b.SortKey}, b.Holds, b.Apply)
+		return err
+	})
+	return out, err
 }
 
 // changeRow is a conditional write on a row that exists. It never makes one.
-func (s *Store) changeRow(ctx context.Context, at place, holds func(metering.Row) bool, apply func(metering.Row) metering.Row) (out metering.Outcome[metering.Row], err error) {
-	err = s.write(ctx, func() error {
-		old := s.rows.get(at)
-		if old == nil {
-			return nil
-		}
-		if !holds(*old) {
-			c := cloneRow(old)
-			out.Old = &c
-			return nil
-		}
-		out.Done = true
-		return s.setRow(apply(*old))
-	})
-	if err != nil {
-		return metering.Outcome[metering.Row]{}, err
+func (s *Store) changeRow(at place, holds func(metering.Row) bool, apply func(metering.Row) metering.Row) (out metering.Outcome[metering.Row], err error) {
+	old := s.rows.get(at)
+	if old == nil {
+		return out, nil
 	}
-	return out, nil
+	if !holds(*old) {
+		c := cloneRow(old)
+		return metering.Outcome[metering.Row]{Old: &c}, nil
+	}
+	if err := s.setRow(apply(*old)); err != nil {
+		return out, err
+	}
+	return metering.Outcome[metering.Row]{Done: true}, nil
 }
 
 func (s *Store) setRow(r metering.Row) error {
@@ -170,9 +187,10 @@ func (s *Store) setRow(r metering.Row) error {
 	if err := store.CheckRow(&c); err != nil {
 		return err
 	}
-	c.License = s.rows.license(c.License)
+	in := s.rows.partition(c.License)
+	c.License = in.license // a million rows share one string
 	shareText(&c)
-	s.rows.put(place{c.License, c.SortKey}, &c)
+	s.rows.put(in, c.SortKey, &c)
 	return nil
 }
 

@@ -34,6 +34,11 @@ func TestContract(t *testing.T) {
 	}
 }
 
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	storetest.Waiting(t, memory.New(memory.Options{}))
+}
+
 const license = "arn:aws:license-manager::111122223333:license:l-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 func hour() metering.Hour {

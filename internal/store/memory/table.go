@@ -25,13 +25,14 @@ func (s *shelf[T]) get(at place) *T {
 	return item
 }
 
-func (s *shelf[T]) put(at place, item *T) {
-	p, ok := s.partitions.Get(at.license)
+// partition is that of a license, made where there is none.
+func (s *shelf[T]) partition(license string) *partition[T] {
+	p, ok := s.partitions.Get(license)
 	if !ok {
-		p = &partition[T]{license: at.license}
-		s.partitions.Set(at.license, p)
+		p = &partition[T]{license: license}
+		s.partitions.Set(license, p)
 	}
-	p.items.Set(at.key, item)
+	return p
 }
 
 func (s *shelf[T]) remove(at place) {
@@ -75,10 +76,10 @@ func newTable[T any](bucket func(*T) string) table[T] {
 	return table[T]{pending: make(map[string]*shelf[T]), bucket: bucket}
 }
 
-func (t *table[T]) put(at place, item *T) {
-	old := t.get(at)
-	t.shelf.put(at, item)
-	bucket := t.bucket(item)
+// put puts an item into its license's partition, which is t.partition(license).
+func (t *table[T]) put(p *partition[T], key string, item *T) {
+	old, _ := p.items.Set(key, item)
+	bucket, at := t.bucket(item), place{p.license, key}
 	if old != nil && t.bucket(old) != bucket {
 		t.unlist(at, t.bucket(old))
 	}
@@ -90,7 +91,7 @@ func (t *table[T]) put(at place, item *T) {
 		index = new(shelf[T])
 		t.pending[bucket] = index
 	}
-	index.put(at, item)
+	index.partition(p.license).items.Set(key, item)
 }
 
 func (t *table[T]) remove(at place) {
@@ -109,12 +110,4 @@ func (t *table[T]) unlist(at place, bucket string) {
 	if index.partitions.Len() == 0 {
 		delete(t.pending, bucket)
 	}
-}
-
-// license is the license's key as the table holds it already, so that a million rows share one string.
-func (t *table[T]) license(license string) string {
-	if p, ok := t.partitions.Get(license); ok {
-		return p.license
-	}
-	return license
 }

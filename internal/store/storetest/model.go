@@ -231,7 +231,7 @@ func (m *model) compare(rt *rapid.T, s Store) {
 		records = append(records, metering.RecordFromItem(m.records[key]))
 	}
 	same(rt, "LicenseRows", rows, inOrder(collect(rt, s.LicenseRows(rt.Context(), m.license))))
-	same(rt, "LicenseRecords", records, collect(rt, s.LicenseRecords(rt.Context(), m.license)))
+	same(rt, "LicenseRecords", records, recordsInOrder(collect(rt, s.LicenseRecords(rt.Context(), m.license))))
 
 	for h := hour(); h <= hour()+1; h++ {
 		var waiting []string
@@ -293,4 +293,9 @@ func inOrder(rows []metering.Row) []metering.Row {
 func sorted(keys []string) []string {
 	slices.Sort(keys)
 	return keys
+}
+
+func recordsInOrder(records []metering.Record) []metering.Record {
+	slices.SortFunc(records, func(a, b metering.Record) int { return strings.Compare(a.SortKey, b.SortKey) })
+	return records
 }

@@ -26,6 +26,7 @@ func pageContract() []contract {
 func manyPendingGroups(t *testing.T, s Store) {
 	const total = 6000
 	want := make(map[metering.Group]bool, total)
+	var rows []metering.Row
 	for i := range total {
 		license := licenseA
 		if i%3 == 0 {
@@ -33,8 +34,9 @@ func manyPendingGroups(t *testing.T, s Store) {
 		}
 		g := group(license, fmt.Sprintf("dimension-%04d", i))
 		want[g] = true
-		put(t, s, row(g, i%3600, 1))
+		rows = append(rows, row(g, i%3600, 1))
 	}
+	must(t, 0, s.PutRows(t.Context(), rows))
 	for _, p := range collect(t, s.PendingRows(t.Context(), hour(), "")) {
 		key, reason := metering.ParseRowKey(p.SortKey)
 		if g := key.Group(p.License); reason != "" || !want[g] {
@@ -91,12 +93,13 @@ func manyPendingRecords(t *testing.T, s Store) {
 // Stages write while they read: what has left the index is behind the cursor, and nothing is skipped for it.
 func readSurvivesWrites(t *testing.T, s Store) {
 	g := group(licenseA, "api_calls")
-	note := metering.Item{"note": strings.Repeat("x", 2000)}
-	for i := range 600 {
-		r := row(g, i, 5)
-		r.Other = note
-		put(t, s, r)
+	note := metering.Item{"note": strings.Repeat("x", 4000)}
+	rows := make([]metering.Row, 300)
+	for i := range rows {
+		rows[i] = row(g, i, 5)
+		rows[i].Other = note
 	}
+	must(t, 0, s.PutRows(t.Context(), rows))
 	seen := make(map[string]bool)
 	for p, err := range s.PendingRows(t.Context(), hour(), "") {
 		if must(t, p, err); seen[p.SortKey] {
@@ -109,8 +112,8 @@ func readSurvivesWrites(t *testing.T, s Store) {
 			t.Fatalf("the label of %s was refused", p.SortKey)
 		}
 	}
-	if left := pendingKeys(t, s, hour(), ""); len(seen) != 600 || len(left) != 0 {
-		t.Errorf("%d rows were seen and %d are left, want 600 and 0", len(seen), len(left))
+	if left := pendingKeys(t, s, hour(), ""); len(seen) != len(rows) || len(left) != 0 {
+		t.Errorf("%d rows were seen and %d are left, want %d and 0", len(seen), len(left), len(rows))
 	}
 	n := 0
 	for r, err := range s.GroupRows(t.Context(), g) {
@@ -120,8 +123,8 @@ func readSurvivesWrites(t *testing.T, s Store) {
 			t.Fatal(err)
 		}
 	}
-	if n != 600 {
-		t.Errorf("%d rows were seen while they were deleted, want 600", n)
+	if n != len(rows) {
+		t.Errorf("%d rows were seen while they were deleted, want %d", n, len(rows))
 	}
 }
 

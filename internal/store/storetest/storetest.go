@@ -24,6 +24,7 @@ type Store interface {
 	PendingRows(ctx context.Context, hour metering.Hour, license string) iter.Seq2[metering.PendingRow, error]
 	GroupRows(ctx context.Context, g metering.Group) iter.Seq2[metering.Row, error]
 	LabelRow(ctx context.Context, l metering.Label) (metering.Outcome[metering.Row], error)
+	LabelRows(ctx context.Context, labels []metering.Label) []metering.Labelled
 	RebucketRow(ctx context.Context, b metering.Rebucket) (metering.Outcome[metering.Row], error)
 
 	PutRecord(ctx context.Context, r metering.Record) error
@@ -41,27 +42,30 @@ type Store interface {
 
 // Run holds a store against the contract. Each test opens one of its own, empty, and runs beside the others.
 func Run(t *testing.T, open func(t *testing.T) Store) {
-	for _, group := range []struct {
-		name  string
-		tests []contract
-	}{
-		{"rows", rowContract()},
-		{"flushes", flushContract()},
-		{"labels", labelContract()},
-		{"records", recordContract()},
-		{"pages", pageContract()},
-		{"model", []contract{{"random operations", agreesWithModel}}},
-	} {
-		t.Run(group.name, func(t *testing.T) {
-			t.Parallel()
-			for _, c := range group.tests {
-				t.Run(c.name, func(t *testing.T) {
-					t.Parallel()
-					c.test(t, open(t))
-				})
-			}
-		})
-	}
+	Pages(t, open)
+	run(t, open, "flushes", flushContract())
+	run(t, open, "labels", labelContract())
+	run(t, open, "sets of labels", labelSetContract())
+	run(t, open, "records", recordContract())
+	run(t, open, "model", []contract{{"random operations", agreesWithModel}})
+}
+
+// Pages is the part of the contract that a store may break for one size of its pages and keep for another.
+func Pages(t *testing.T, open func(t *testing.T) Store) {
+	run(t, open, "rows", rowContract())
+	run(t, open, "pages", pageContract())
+}
+
+func run(t *testing.T, open func(t *testing.T) Store, name string, tests []contract) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		for _, c := range tests {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				c.test(t, open(t))
+			})
+		}
+	})
 }
 
 type contract struct {
