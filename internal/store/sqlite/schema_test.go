@@ -1,0 +1,160 @@
+package sqlite
+
+import (
+	"crypto/sha256"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Files of every release are out there: a step that was released never changes, a change of the schema is a further step.
+func TestReleasedStepsStand(t *testing.T) {
+	t.Parallel()
+	released := []string{"5d3f543a9c691157a0712e2b64b8c5d09fb1de732e142f338883c5ee428125b1"}
+	if len(migrations) < len(released) {
+		t.Fatalf("%d steps, %d of them were released", len(migrations), len(released))
+	}
+	for i, want := range released {
+		if got := fmt.Sprintf("%x", sha256.Sum256([]byte(migrations[i]))); got != want {
+			t.Errorf("step %d has the hash %s, and was released with %s", i+1, got, want)
+		}
+	}
+	if len(migrations) > len(released) {
+		t.Errorf("add the hash of step %d here once it is released", len(released)+1)
+	}
+}
+
+// dialed is a connection to the file, which counts as another program's.
+func dialed(t *testing.T, path string) *conn {
+	t.Helper()
+	c, err := dial(path, 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return c
+}
+
+// content is the file's schema and version.
+func content(t *testing.T, path string) (all []string) {
+	t.Helper()
+	c := dialed(t, path)
+	for _, query := range []string{"SELECT 'application', application_id FROM pragma_application_id", "SELECT 'version', user_version FROM pragma_user_version",
+		"SELECT name, sql FROM sqlite_master ORDER BY name"} {
+		err := c.query(query, nil, func(v []driver.Value) (bool, error) {
+			all = append(all, fmt.Sprint(v[0], v[1]))
+			return true, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+var (
+	stepOne = "CREATE TABLE one (n INTEGER); INSERT INTO one VALUES (1)"
+	stepTwo = "CREATE TABLE two (n INTEGER); UPDATE one SET n = n + 1"
+)
+
+func TestStepsAreTakenInTurn(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "usage.db")
+	for _, steps := range [][]string{{stepOne}, {stepOne}, {stepOne, stepTwo}, {stepOne, stepTwo}} {
+		if err := migrate(dialed(t, path), steps); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := dialed(t, path).number("SELECT n FROM one"); n != 2 || err != nil {
+		t.Errorf("each step once leaves %d, %v, want 2", n, err)
+	}
+	want := content(t, path)
+	if want[1] != "version2" {
+		t.Errorf("the file is %v", want)
+	}
+	// An older release, which knows one step, leaves it as it is.
+	var p *Problem
+	err := migrate(dialed(t, path), []string{stepOne})
+	if !errors.As(err, &p) || p.Why != "a newer release wrote it: it has version 2, this program knows 1" {
+		t.Errorf("an older release: %v", err)
+	}
+	same(t, "the file after it", want, content(t, path))
+}
+
+func TestStepThatFailsLeavesTheFileAsItWas(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string][]string{"an empty file": nil, "an older file": {stepOne}} {
+		path := filepath.Join(t.TempDir(), "usage.db")
+		if first != nil {
+			if err := migrate(dialed(t, path), first); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := content(t, path)
+		c := dialed(t, path)
+		err := migrate(c, []string{stepOne, stepTwo, "CREATE TABLE three (n INTEGER); INSERT INTO nowhere VALUES (1)"})
+		if err == nil || err.Error() != "migrate the store from version 2: SQL logic error: no such table: nowhere (1)" {
+			t.Errorf("%s: %v", name, err)
+		}
+		same(t, name, want, content(t, path))
+		if err := migrate(c, []string{stepOne, stepTwo}); err != nil { // the connection is of use again
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A newer release may come first between the look at the version and the lock.
+func TestNewerReleaseOvertakes(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "usage.db")
+	c := dialed(t, path)
+	if err := migrate(dialed(t, path), []string{stepOne, stepTwo}); err != nil {
+		t.Fatal(err)
+	}
+	want := content(t, path)
+	var p *Problem
+	if err := c.transact(func() error { return upgrade(c, []string{stepOne}) }); !errors.As(err, &p) {
+		t.Errorf("upgrade: %v, want a *Problem", err)
+	}
+	same(t, "the file after it", want, content(t, path))
+}
+
+func TestManyOpenAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		path := filepath.Join(t.TempDir(), "usage.db")
+		var all sync.WaitGroup
+		start := make(chan struct{})
+		for i := range 6 {
+			all.Go(func() {
+				<-start
+				s, err := Open(t.Context(), path, Options{}.Unsynced())
+				if err != nil {
+					t.Errorf("Open: %v: %v", err, errors.Unwrap(err))
+					return
+				}
+				if err := errors.Join(s.PutRow(t.Context(), usage("a", "api", i)), s.Close()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		close(start)
+		all.Wait()
+		s, err := Open(t.Context(), path, Options{}.Unsynced())
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "rows", 6, len(stored(t, s)))
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

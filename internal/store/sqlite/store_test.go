@@ -1,0 +1,127 @@
+package sqlite_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/awsmp/metering/internal/metering"
+	"github.com/awsmp/metering/internal/pipeline"
+	"github.com/awsmp/metering/internal/store/sqlite"
+	"github.com/awsmp/metering/internal/store/storetest"
+)
+
+var (
+	_ pipeline.Rows        = (*sqlite.Store)(nil)
+	_ pipeline.Records     = (*sqlite.Store)(nil)
+	_ pipeline.Subscribers = (*sqlite.Store)(nil)
+)
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	var asked statements
+	t.Run("stores", func(t *testing.T) {
+		for name, variant := range map[string]struct {
+			contract func(t *testing.T, open func(t *testing.T) storetest.Store)
+			options  sqlite.Options
+		}{
+			"on the disk":         {storetest.Run, sqlite.Options{}},
+			"pages of one item":   {storetest.Run, sqlite.Options{PageBytes: 1}.Unsynced()},
+			"pages of some items": {storetest.Pages, sqlite.Options{PageBytes: 2000}.Unsynced()},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				variant.contract(t, func(t *testing.T) storetest.Store { return asked.of(t, open(t, file(t), variant.options)) })
+			})
+		}
+		t.Run("what waits", func(t *testing.T) {
+			t.Parallel()
+			storetest.Waiting(t, asked.of(t, quick(t)))
+		})
+		t.Run("what is no part of the tables", func(t *testing.T) {
+			t.Parallel()
+			besideTheTables(t, asked.of(t, quick(t)))
+		})
+	})
+	t.Run("every statement goes by an index", asked.plans)
+}
+
+// statements are those that stores have asked.
+type statements struct {
+	mu   sync.Mutex
+	text map[string]bool
+}
+
+// of remembers what the store has asked when the test ends.
+func (a *statements) of(t *testing.T, s *sqlite.Store) *sqlite.Store {
+	t.Cleanup(func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.text == nil {
+			a.text = make(map[string]bool)
+		}
+		for _, text := range s.Statements() {
+			a.text[text] = true
+		}
+	})
+	return s
+}
+
+// plans asks SQLite how it finds what each statement is about. A step may look through nothing from end to end, nor sort, but
+// where it is named here.
+func (a *statements) plans(t *testing.T) {
+	allowed := map[string]bool{
+		"SCAN CONSTANT ROW":   true, // no table
+		"SCAN deprovisioning": true, // all of it is wanted, and it is small: the licenses in their last hour
+		// On opening, once:
+		"SCAN sqlite_master": true, "SCAN pragma_application_id VIRTUAL TABLE INDEX 0:": true, "SCAN pragma_user_version VIRTUAL TABLE INDEX 0:": true,
+	}
+	path := file(t)
+	open(t, path, sqlite.Options{}.Unsynced())
+	c := other(t, path)
+	for _, text := range slices.Sorted(maps.Keys(a.text)) {
+		verb, _, _ := strings.Cut(text, " ")
+		if verb == "BEGIN" || verb == "COMMIT" || verb == "PRAGMA" {
+			continue
+		}
+		arguments := make([]any, strings.Count(text, "?"))
+		for _, step := range ask(t, c, "EXPLAIN QUERY PLAN "+text, arguments...) {
+			detail := step[3]
+			if allowed[detail] {
+				continue
+			}
+			if strings.Contains(text, "INDEXED BY usage_pending") && !strings.Contains(detail, "COVERING INDEX usage_pending") {
+				t.Errorf("a row is looked at for each entry of its index: %s\n\t%s", detail, text)
+			}
+			if strings.HasPrefix(detail, "SCAN") || strings.Contains(detail, "TEMP B-TREE") {
+				t.Errorf("%s\n\t%s", detail, text)
+			}
+		}
+	}
+}
+
+// besideTheTables uses what the contract does not: the licenses in their last hour, the settings, and the simulator's change of a row.
+func besideTheTables(t *testing.T, s *sqlite.Store) {
+	at := now()
+	first := metering.Deprovisioning{License: "b", Account: "1", Expiry: at}
+	second := metering.Deprovisioning{License: "a", Account: "1", Expiry: at.Add(1)}
+	other := metering.Deprovisioning{License: "a", Account: "2", Expiry: at.Add(1)}
+	for _, d := range []metering.Deprovisioning{other, {License: "b", Account: "1", Expiry: at.Add(9)}, second, first} {
+		check(t, "PutDeprovisioning", s.PutDeprovisioning(t.Context(), d))
+	}
+	for _, want := range [][]metering.Deprovisioning{{first, second, other}, {first, other}, {first, other}} {
+		list, err := s.Deprovisioning(t.Context())
+		check(t, "Deprovisioning", err)
+		same(t, "in their last hour", want, list)
+		check(t, "RemoveDeprovisioning", s.RemoveDeprovisioning(t.Context(), "a", "1"))
+	}
+
+	for _, want := range []string{"", "one", "two"} {
+		value, err := s.Setting(t.Context(), "name")
+		check(t, "Setting", err)
+		same(t, "setting", want, value)
+		check(t, "SetSetting", s.SetSetting(t.Context(), "name", map[string]string{"": "one", "one": "two", "two": ""}[want]))
+	}
+}
