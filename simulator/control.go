@@ -51,8 +51,7 @@ func (s *Simulator) controlRoutes() http.Handler {
 	mux.Handle("PUT /_simulator/clock", give(s.controlSetTime))
 	mux.Handle("POST /_simulator/clock", give(s.controlAdvance))
 	mux.HandleFunc("POST /_simulator/reset", func(w http.ResponseWriter, _ *http.Request) {
-		s.Reset()
-		controlJSON(w, http.StatusOK, struct{}{})
+		controlDone(w, struct{}{}, s.Reset(), "GET /_simulator/ledger shows what is still there")
 	})
 	mux.HandleFunc("GET /_simulator/{$}", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, endpoints) })
 	mux.HandleFunc("/_simulator/", func(w http.ResponseWriter, r *http.Request) {
@@ -68,8 +67,7 @@ func (s *Simulator) controlSuspension(in struct {
 	if !wellFormedAccount(in.AccountID) || in.Suspended == nil {
 		return errors.New("accountId must be the buyer's 12 digits, suspended must be true or false")
 	}
-	s.SuspendAccount(in.AccountID, *in.Suspended)
-	return nil
+	return s.SuspendAccount(in.AccountID, *in.Suspended)
 }
 
 type issuedAnswer struct {
@@ -81,19 +79,19 @@ func (s *Simulator) controlToken(in struct {
 	TTL duration `json:"ttl"`
 }) (issuedAnswer, error) {
 	in.Token.TTL = time.Duration(in.TTL)
-	return issuedAnswer{s.IssueToken(in.Token)}, nil
+	token, err := s.IssueToken(in.Token)
+	return issuedAnswer{token}, err
 }
 
 type dimensionName struct {
 	Name string `json:"name"`
 }
 
-func (d dimensionName) apply(f func(string)) error {
+func (d dimensionName) apply(f func(string) error) error {
 	if d.Name == "" {
 		return errors.New("name is missing")
 	}
-	f(d.Name)
-	return nil
+	return f(d.Name)
 }
 
 type faultAnswer struct {

@@ -23,15 +23,22 @@ func give[In, Out any](apply func(In) (Out, error)) http.Handler {
 			return
 		}
 		out, err := apply(in)
-		switch {
-		case errors.Is(err, ErrForeignClock):
-			controlError(w, http.StatusConflict, err.Error(), "start the simulator without a clock of your own to move it here")
-		case err != nil:
-			controlError(w, http.StatusBadRequest, err.Error(), example(r))
-		default:
-			controlJSON(w, http.StatusOK, out)
-		}
+		controlDone(w, out, err, example(r))
 	})
+}
+
+// controlDone answers a call that was understood: with out, or with the error and what to do about it.
+func controlDone(w http.ResponseWriter, out any, err error, hint string) {
+	switch {
+	case errors.Is(err, ErrForeignClock):
+		controlError(w, http.StatusConflict, err.Error(), "start the simulator without a clock of your own to move it here")
+	case errors.As(err, new(*unwritten)):
+		controlError(w, http.StatusInternalServerError, err.Error(), "make room on the disk of the journal and send it again")
+	case err != nil:
+		controlError(w, http.StatusBadRequest, err.Error(), hint)
+	default:
+		controlJSON(w, http.StatusOK, out)
+	}
 }
 
 // readJSON reads one JSON object and refuses misspelt members, which would otherwise go unnoticed.

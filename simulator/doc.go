@@ -15,5 +15,5 @@
 //		Credentials:  aws.AnonymousCredentials{},
 //	})
 //
-// Everything that it stores is in memory and gone with the value.
+// What it holds is in memory and gone with the value, unless Options.Journal names a file to keep it in.
 package simulator

@@ -92,7 +92,7 @@ func TestFaultBounds(t *testing.T) {
 	sim.ClearFaults()
 	wantOutcome(t, meter(t, sim, batch(usage(fields{"Dimension": "big", "Quantity": 101}))), ok)
 
-	token := sim.IssueToken(simulator.Token{AccountID: buyer})
+	token := issue(t, sim, simulator.Token{AccountID: buyer})
 	sim.Inject(simulator.Fault{Kind: simulator.Throttle, Operation: "ResolveCustomer"})
 	wantOutcome(t, meter(t, sim, batch(usage())), ok)
 	wantOutcome(t, call(t, sim, "ResolveCustomer", fields{"RegistrationToken": token}), struck)

@@ -53,6 +53,15 @@ func service(t *testing.T, options simulator.Options) (*simulator.Simulator, *cl
 	return sim, c
 }
 
+func issue(t *testing.T, sim *simulator.Simulator, token simulator.Token) string {
+	t.Helper()
+	value, err := sim.IssueToken(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
 // fields are the members of a JSON object.
 type fields map[string]any
 

@@ -44,14 +44,27 @@ func (s *Simulator) meter(req batchRequest, unprocessed func(Record) bool, now t
 		return batchAnswer{}, err
 	}
 	answer := batchAnswer{Results: make([]wireResult, 0, len(req.records)), UnprocessedRecords: []wireRecord{}}
-	for _, r := range req.records { // in list order: a key that stands twice is decided by the first of them
+	taken := make([]submitted, 0, len(req.records))
+	for _, r := range req.records {
 		if unprocessed(r.Record) {
 			answer.UnprocessedRecords = append(answer.UnprocessedRecords, echo(r))
-			continue
+		} else {
+			taken = append(taken, r)
 		}
-		id, status := s.accept(r.Record, now)
-		answer.Results = append(answer.Results, wireResult{MeteringRecordID: id, Status: status, UsageRecord: echo(r)})
-		s.log.stats.Statuses[status]++
+	}
+	billed := make([]Billed, 0, len(taken))
+	for _, r := range taken { // in list order: a key that stands twice is decided by the first of them
+		result, b := s.accept(r, now)
+		answer.Results = append(answer.Results, result)
+		if b != nil {
+			billed = append(billed, *b)
+		}
+	}
+	if err := s.recordUsage(req.productCode, billed); err != nil {
+		return batchAnswer{}, err
+	}
+	for _, r := range answer.Results {
+		s.log.stats.Statuses[r.Status]++
 	}
 	s.log.stats.Records += len(req.records)
 	s.log.stats.Unprocessed += len(answer.UnprocessedRecords)
@@ -64,17 +77,35 @@ func (s *Simulator) meter(req batchRequest, unprocessed func(Record) bool, now t
 	return answer, nil
 }
 
-// accept stores a record, or says why not. The first write of a key wins.
-func (s *Simulator) accept(r Record, now time.Time) (id, status string) {
-	if v := s.standing(r, now); v.status != statusSuccess {
-		return "", v.status
+// recordUsage puts what a call added to the ledger into the journal, or takes it out of the ledger again. mu is held from before
+// it was added, so nobody has seen it.
+func (s *Simulator) recordUsage(productCode string, billed []Billed) error {
+	if len(billed) == 0 {
+		return nil
 	}
-	key := s.billingKey(r)
+	err := s.record(change{Usage: &acceptedUsage{ProductCode: productCode, Records: billed}})
+	if err == nil {
+		return nil
+	}
+	for _, b := range billed {
+		delete(s.ledger, s.billingKey(b.record(productCode)))
+	}
+	return refuse(internalServiceError, "%v", err)
+}
+
+// accept adds a record to the ledger and returns its entry, or says why not. The first write of a key wins.
+func (s *Simulator) accept(r submitted, now time.Time) (wireResult, *Billed) {
+	result := wireResult{Status: s.standing(r.Record, now).status, UsageRecord: echo(r)}
+	if result.Status != statusSuccess {
+		return result, nil
+	}
+	key := s.billingKey(r.Record)
 	if first, ok := s.ledger[key]; ok {
+		result.MeteringRecordID = first.MeteringRecordID
 		if first.Quantity != r.Quantity || s.options.AllocationsDistinguish && !sameAllocations(first.Allocations, r.Allocations) {
-			return first.MeteringRecordID, statusDuplicate
+			result.Status = statusDuplicate
 		}
-		return first.MeteringRecordID, statusSuccess
+		return result, nil
 	}
 	b := Billed{
 		LicenseARN:         r.LicenseARN,
@@ -85,11 +116,12 @@ func (s *Simulator) accept(r Record, now time.Time) (id, status string) {
 		Quantity:           r.Quantity,
 		Allocations:        r.Allocations,
 		MeteringRecordID:   recordID(key),
-		At:                 now,
+		At:                 now.Round(0), // as it reads back: without the monotonic clock
 		Timestamp:          r.Timestamp,
 	}
 	s.ledger[key] = b
-	return b.MeteringRecordID, statusSuccess
+	result.MeteringRecordID = b.MeteringRecordID
+	return result, &b
 }
 
 // recordID derives the id from the key, in the form of a UUID, so that two runs of one test print the same.

@@ -60,6 +60,15 @@ type Options struct {
 	// OpenDoors treats every well-formed license, account and identifier that was never put as active: for a first try.
 	OpenDoors bool
 
+	// Journal is the path of a file that keeps what the simulator holds over restarts: New reads it, or begins it, and every
+	// change is appended before it takes effect and before it is answered. Call Close at the end. Empty: in memory only.
+	//
+	// The ledger, licenses, customers, suspensions, tokens and changed dimensions are kept. Faults, statistics, the log of calls and
+	// the clock begin anew, and so do the other options. What was answered survives the death of the process, also by SIGKILL; it
+	// is not synced to the disk, so the end of the file may be lost with the machine. One process at a time: enforced where there
+	// is flock, not on Windows.
+	Journal string
+
 	// Now is the service's clock. Nil: real time plus an offset that Advance and SetTime move.
 	Now func() time.Time
 	// Sleep waits out a Latency fault, and returns early with the context's error. Nil: a timer.

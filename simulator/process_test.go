@@ -100,13 +100,13 @@ func serveProcesses(t *testing.T) (sim *simulator.Simulator, url, token string) 
 	t.Helper()
 	sim, _ = service(t, simulator.Options{})
 	sim.UndefineDimension("undefined")
-	sim.IssueToken(simulator.Token{Value: "expired", TTL: -1})
+	issue(t, sim, simulator.Token{Value: "expired", TTL: -1})
 	for dimension, kind := range map[string]simulator.FaultKind{"throttle": simulator.Throttle, "internal": simulator.InternalError, "disabled": simulator.Disabled} {
 		sim.Inject(simulator.Fault{Kind: kind, Match: func(r simulator.Record) bool { return r.Dimension == dimension }})
 	}
 	server := httptest.NewServer(sim)
 	t.Cleanup(server.Close)
-	return sim, server.URL, sim.IssueToken(simulator.Token{AccountID: buyer, LicenseARN: licenseA})
+	return sim, server.URL, issue(t, sim, simulator.Token{AccountID: buyer, LicenseARN: licenseA})
 }
 
 func TestBoto3(t *testing.T) {

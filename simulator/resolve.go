@@ -42,8 +42,8 @@ func (s *Simulator) resolve(token string, now time.Time) (resolveAnswer, error) 
 	if !ok {
 		return resolveAnswer{}, refuse(invalidToken, "the registration token is unknown: it must be decoded from the form exactly once")
 	}
-	if !now.Before(t.expires) {
-		return resolveAnswer{}, refuse(expiredToken, "the registration token expired at %s: the buyer must come again from AWS Marketplace", stamp(t.expires))
+	if !now.Before(t.Expires) {
+		return resolveAnswer{}, refuse(expiredToken, "the registration token expired at %s: the buyer must come again from AWS Marketplace", stamp(t.Expires))
 	}
 	return resolveAnswer{
 		CustomerAWSAccountID: t.AccountID,

@@ -108,7 +108,7 @@ func plain(r types.UsageRecord) map[string]any {
 func TestGoSDKResolveCustomer(t *testing.T) {
 	t.Parallel()
 	sim, _ := service(t, simulator.Options{})
-	token := sim.IssueToken(simulator.Token{AccountID: buyer, LicenseARN: licenseA, CustomerIdentifier: "cust-1"})
+	token := issue(t, sim, simulator.Token{AccountID: buyer, LicenseARN: licenseA, CustomerIdentifier: "cust-1"})
 	out, err := sdk(t, sim).ResolveCustomer(t.Context(), &marketplacemetering.ResolveCustomerInput{RegistrationToken: aws.String(token)})
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestGoSDKExceptions(t *testing.T) {
 		typed   func(error) bool
 	}{
 		{"InvalidTokenException", func(*simulator.Simulator) string { return "nothing" }, is[*types.InvalidTokenException]},
-		{"ExpiredTokenException", func(s *simulator.Simulator) string { return s.IssueToken(simulator.Token{TTL: -1}) }, is[*types.ExpiredTokenException]},
+		{"ExpiredTokenException", func(s *simulator.Simulator) string { return issue(t, s, simulator.Token{TTL: -1}) }, is[*types.ExpiredTokenException]},
 		{"ThrottlingException", func(s *simulator.Simulator) string { inject(simulator.Throttle)(s); return "x" }, is[*types.ThrottlingException]},
 		{"DisabledApiException", func(s *simulator.Simulator) string { inject(simulator.Disabled)(s); return "x" }, is[*types.DisabledApiException]},
 		{"InternalServiceErrorException", func(s *simulator.Simulator) string { inject(simulator.InternalError)(s); return "x" }, is[*types.InternalServiceErrorException]},

@@ -29,7 +29,7 @@ func TestQuota(t *testing.T) {
 		t.Errorf("%v after a tenth of a second, want one call more", got)
 	}
 	// ResolveCustomer is not in the published quotas and does not share the bucket.
-	token := sim.IssueToken(simulator.Token{AccountID: buyer})
+	token := issue(t, sim, simulator.Token{AccountID: buyer})
 	if got := call(t, sim, "ResolveCustomer", fields{"RegistrationToken": token}); got.HTTP != 200 {
 		t.Errorf("ResolveCustomer answered HTTP %d", got.HTTP)
 	}
@@ -100,9 +100,9 @@ func TestResolveCustomer(t *testing.T) {
 	sim, clock := service(t, simulator.Options{})
 	start := clock.now
 	resolve := func(body any) reply { return call(t, sim, "ResolveCustomer", body) }
-	licensed := sim.IssueToken(simulator.Token{AccountID: buyer, LicenseARN: licenseA})
-	old := sim.IssueToken(simulator.Token{CustomerIdentifier: "cust-1", AccountID: other, ProductCode: "second", TTL: time.Minute})
-	named := sim.IssueToken(simulator.Token{Value: "given", AccountID: buyer})
+	licensed := issue(t, sim, simulator.Token{AccountID: buyer, LicenseARN: licenseA})
+	old := issue(t, sim, simulator.Token{CustomerIdentifier: "cust-1", AccountID: other, ProductCode: "second", TTL: time.Minute})
+	named := issue(t, sim, simulator.Token{Value: "given", AccountID: buyer})
 	if named != "given" || licensed == old || !strings.ContainsAny(licensed, "+/=") {
 		t.Errorf("tokens %q, %q and %q: want the given value, and distinct ones that need form encoding", named, licensed, old)
 	}

@@ -14,12 +14,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Simulator is a Marketplace Metering Service in memory. It is an http.Handler and safe for concurrent use.
+// Simulator is a local Marketplace Metering Service. It is an http.Handler and safe for concurrent use.
 type Simulator struct {
 	options Options
 	control http.Handler
 
-	mu        sync.Mutex // guards everything below; never held while waiting
+	mu        sync.Mutex // guards everything below; never held while waiting, but for one write to the journal
+	journal   *journal   // nil: in memory only
 	offset    time.Duration
 	licenses  map[string]License
 	customers map[string]Customer // by identifier and by account, prefixed: see customerKey
@@ -34,11 +35,6 @@ type Simulator struct {
 	log       callLog
 }
 
-type issuedToken struct {
-	Token
-	expires time.Time
-}
-
 // billingKey is what the service counts once. The license scheme and the legacy scheme are two spaces: the same usage sent
 // once in each is billed twice (API reference, BatchMeterUsage).
 type billingKey struct {
@@ -49,7 +45,9 @@ type billingKey struct {
 	hour      int64 // Unix seconds of its start
 }
 
-// New checks the options and returns a simulator with an empty ledger.
+// New checks the options and returns a simulator: with an empty ledger, or with what the journal of Options.Journal holds. A
+// journal that cannot be used (it is damaged, of another version, in use, not readable and writable) is an error that says
+// what to do; nothing of the file is changed then.
 func New(options Options) (*Simulator, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -57,15 +55,39 @@ func New(options Options) (*Simulator, error) {
 	}
 	s := &Simulator{options: options}
 	s.control = s.controlRoutes()
-	s.Reset()
+	s.reset()
+	if options.Journal == "" {
+		return s, nil
+	}
+	if s.journal, err = openJournal(options.Journal, s.apply); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
-// Reset brings the simulator back to how New returned it: ledger, licenses, customers, suspensions, tokens, faults,
-// statistics and the offset of its own clock are gone, the dimensions are those of Options.
-func (s *Simulator) Reset() {
+// Close gives the journal free for another process. Afterwards every change is refused, and what is there can still be read.
+// Without a journal there is nothing to close.
+func (s *Simulator) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.journal == nil {
+		return nil
+	}
+	return s.journal.close()
+}
+
+// The methods below that change something return an error when the journal cannot be written; nothing is changed then. Without
+// Options.Journal only a malformed argument is an error.
+
+// Reset brings the simulator back to its beginning: ledger, licenses, customers, suspensions, tokens, faults, statistics and
+// the offset of its own clock are gone, the dimensions are those of Options. The journal remembers it, and grows by a line.
+func (s *Simulator) Reset() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keep(change{Reset: &struct{}{}})
+}
+
+func (s *Simulator) reset() {
 	s.offset = 0
 	s.licenses = map[string]License{}
 	s.customers = map[string]Customer{}
@@ -92,10 +114,12 @@ func (s *Simulator) PutLicense(l License) error {
 	if l.ProductCode == "" {
 		l.ProductCode = s.options.ProductCode
 	}
+	for _, t := range []*time.Time{&l.ActivatedAt, &l.DeprovisionedAt, &l.EndedAt} {
+		*t = t.UTC() // an offset with seconds in it, as of 1890, has no place in JSON
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.licenses[l.ARN] = l
-	return nil
+	return s.keep(change{License: &l})
 }
 
 // PutCustomer adds a legacy customer or replaces the one with its identifier or account.
@@ -105,6 +129,10 @@ func (s *Simulator) PutCustomer(c Customer) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.keep(change{Customer: &c})
+}
+
+func (s *Simulator) replaceCustomer(c Customer) {
 	for _, key := range []string{customerKey(c.Identifier, ""), customerKey("", c.AccountID)} {
 		if old, ok := s.customers[key]; ok { // both names of the one that is replaced
 			delete(s.customers, customerKey(old.Identifier, ""))
@@ -117,26 +145,25 @@ func (s *Simulator) PutCustomer(c Customer) error {
 	if c.AccountID != "" {
 		s.customers[customerKey("", c.AccountID)] = c
 	}
-	return nil
 }
 
 // SuspendAccount suspends a buyer's account, or lifts the suspension. Its records are answered with CustomerNotSubscribed meanwhile.
-func (s *Simulator) SuspendAccount(account string, suspended bool) {
+func (s *Simulator) SuspendAccount(account string, suspended bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.suspended[account] = suspended
+	return s.keep(change{Suspension: &suspension{AccountID: account, Suspended: suspended}})
 }
 
 // DefineDimension defines a dimension of the product, case-sensitive.
-func (s *Simulator) DefineDimension(name string) { s.setDimension(name, true) }
+func (s *Simulator) DefineDimension(name string) error { return s.setDimension(name, true) }
 
 // UndefineDimension makes a dimension unknown to the product, also if every dimension was defined.
-func (s *Simulator) UndefineDimension(name string) { s.setDimension(name, false) }
+func (s *Simulator) UndefineDimension(name string) error { return s.setDimension(name, false) }
 
-func (s *Simulator) setDimension(name string, defined bool) {
+func (s *Simulator) setDimension(name string, defined bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dimension[name] = defined
+	return s.keep(change{Dimension: &definition{Name: name, Defined: defined}})
 }
 
 func (s *Simulator) dimensionDefined(name string) bool {
@@ -147,7 +174,7 @@ func (s *Simulator) dimensionDefined(name string) bool {
 }
 
 // IssueToken issues a registration token and returns its value, which is opaque and holds characters that must be form-encoded.
-func (s *Simulator) IssueToken(t Token) string {
+func (s *Simulator) IssueToken(t Token) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.ProductCode == "" {
@@ -156,13 +183,16 @@ func (s *Simulator) IssueToken(t Token) string {
 	if t.TTL == 0 {
 		t.TTL = s.options.TokenTTL
 	}
+	issued := s.issued
 	if t.Value == "" {
-		s.issued++
-		sum := sha256.Sum256(fmt.Appendf(nil, "registration token %d", s.issued))
+		issued++
+		sum := sha256.Sum256(fmt.Appendf(nil, "registration token %d", issued))
 		t.Value = "sim+token/" + base64.StdEncoding.EncodeToString(sum[:])
 	}
-	s.tokens[t.Value] = issuedToken{Token: t, expires: s.now().Add(t.TTL)}
-	return t.Value
+	if err := s.keep(change{Token: &issuedToken{Token: t, Expires: s.now().Add(t.TTL).Round(0), Issued: issued}}); err != nil {
+		return "", err
+	}
+	return t.Value, nil
 }
 
 // Ledger is everything that was billed, sorted by license, customer, account, dimension and hour.
@@ -180,6 +210,7 @@ func (s *Simulator) Ledger() []Billed {
 			strings.Compare(a.AccountID, b.AccountID),
 			strings.Compare(a.Dimension, b.Dimension),
 			a.Hour.Compare(b.Hour),
+			strings.Compare(a.MeteringRecordID, b.MeteringRecordID), // an account billed before and after it got an identifier
 		)
 	})
 	return all

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
 // Tag is one key and value of an allocation.
@@ -87,6 +88,9 @@ func (l License) check() error {
 func (c Customer) check() error {
 	if c.Identifier == "" && c.AccountID == "" {
 		return errors.New("customer has neither an identifier nor an account id: give one of them, or both")
+	}
+	if !utf8.ValidString(c.Identifier) {
+		return fmt.Errorf("customer %q is no UTF-8 text: no call can name it", c.Identifier)
 	}
 	if c.AccountID != "" && !wellFormedAccount(c.AccountID) {
 		return fmt.Errorf("customer %q, account %q: use the buyer's 12 digits", c.Identifier, c.AccountID)

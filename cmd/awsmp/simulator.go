@@ -21,13 +21,17 @@ const simulatorLong = `Serve a local AWS Marketplace Metering Service that any A
 
 It answers BatchMeterUsage and ResolveCustomer with the rules of the real service: the time window, the month end,
 first write wins, licenses, tags, the rate limit. Nothing leaves this machine and nothing is billed. What it holds is
-in memory and gone when it stops. GET /_simulator/ on its address lists what can be read and changed while it runs.`
+in memory and gone when it stops, unless --journal names a file that keeps it. GET /_simulator/ on its address lists
+what can be read and changed while it runs.`
 
 const simulatorExample = `  # A first try: everything that is well-formed is accepted.
   awsmp simulator
 
   # As strict as the real service: only these dimensions, only licenses that were put.
-  awsmp simulator --open=false --dimension api_calls --dimension storage_gb`
+  awsmp simulator --open=false --dimension api_calls --dimension storage_gb
+
+  # Keep the ledger and everything that was put over restarts.
+  awsmp simulator --journal marketplace.ndjson`
 
 func newSimulatorCommand() *cobra.Command {
 	var addr string
@@ -47,6 +51,7 @@ func newSimulatorCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&addr, "addr", "127.0.0.1:8787", "address to listen on; port 0 takes a free one")
+	flags.StringVar(&options.Journal, "journal", "", "file that keeps what the simulator holds over restarts (default: in memory only)")
 	simulatorFlags(flags, &options)
 	return cmd
 }
@@ -76,11 +81,12 @@ func simulatorFlags(flags *pflag.FlagSet, o *simulator.Options) {
 	flags.BoolVar(&o.Disabled, "disabled", false, "refuse every call with DisabledApiException")
 }
 
-func serveSimulator(ctx context.Context, out io.Writer, addr string, options simulator.Options) error {
+func serveSimulator(ctx context.Context, out io.Writer, addr string, options simulator.Options) (err error) {
 	sim, err := simulator.New(options)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, sim.Close()) }()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%s is taken by another program, perhaps a simulator that still runs\nTry: awsmp simulator --addr 127.0.0.1:0", addr)
@@ -89,7 +95,7 @@ func serveSimulator(ctx context.Context, out io.Writer, addr string, options sim
 		return fmt.Errorf("listen on %s: %w\nTry: awsmp simulator --addr 127.0.0.1:8787", addr, err)
 	}
 	server := &http.Server{Handler: sim, ReadHeaderTimeout: 10 * time.Second}
-	writeSimulatorIntroduction(out, "http://"+listener.Addr().String(), options)
+	writeSimulatorIntroduction(out, "http://"+listener.Addr().String(), options, len(sim.Ledger()))
 
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -107,7 +113,7 @@ func serveSimulator(ctx context.Context, out io.Writer, addr string, options sim
 	return nil
 }
 
-func writeSimulatorIntroduction(out io.Writer, endpoint string, options simulator.Options) {
+func writeSimulatorIntroduction(out io.Writer, endpoint string, options simulator.Options, billed int) {
 	const account = "111122223333"
 	const license = "arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef"
 	dimension := "api_calls"
@@ -119,6 +125,9 @@ func writeSimulatorIntroduction(out io.Writer, endpoint string, options simulato
 		fmt.Fprint(out, "Open: every well-formed license, account and identifier counts as an active customer. --open=false accepts only those that you put.\n")
 	} else {
 		fmt.Fprintf(out, "Closed: put a license before you meter it.\n\n  curl -X PUT %s/_simulator/licenses -d '{\"licenseArn\": %q, \"accountId\": %q}'\n", endpoint, license, account)
+	}
+	if options.Journal != "" {
+		fmt.Fprintf(out, "Journal: %s. Hours billed before: %d.\n", options.Journal, billed)
 	}
 	fmt.Fprintf(out, "\nAWS CLI:\n  AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test AWS_DEFAULT_REGION=us-east-1 aws meteringmarketplace batch-meter-usage --endpoint-url %s --usage-records Timestamp=$(date -u +%%Y-%%m-%%dT%%H:00:00Z),Dimension=%s,Quantity=1,CustomerAWSAccountId=%s,LicenseArn=%s\n", endpoint, dimension, account, license)
 	fmt.Fprintf(out, "\nPython:\n  client = boto3.client(\"meteringmarketplace\", region_name=\"us-east-1\", endpoint_url=\"%s\", aws_access_key_id=\"test\", aws_secret_access_key=\"test\")\n", endpoint)

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -202,6 +204,10 @@ func TestSimulatorErrorsSayWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
+	notes := filepath.Join(t.TempDir(), "notes.txt")
+	if err := os.WriteFile(notes, []byte("to do\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		args []string
 		want []string
@@ -210,6 +216,8 @@ func TestSimulatorErrorsSayWhatToDo(t *testing.T) {
 		{[]string{"--addr", "8787"}, []string{"missing port", "Try: awsmp simulator --addr 127.0.0.1:8787"}},
 		{[]string{"--after-window", "typo"}, []string{`AfterWindow is "typo"`, `"status"`}},
 		{[]string{"surplus"}, []string{"surplus"}},
+		{[]string{"--journal", notes}, []string{notes + " is no simulator journal", fmt.Sprintf("Try: mv %q %q", notes, notes+".old")}},
+		{[]string{"--journal", "no/such/journal"}, []string{"no such file or directory", `Try: mkdir -p "no/such"`}},
 	} {
 		out, wait := runSimulator(t.Context(), tt.args...)
 		_, _ = io.Copy(io.Discard, out)
