@@ -28,6 +28,7 @@ type move struct {
 type day struct {
 	start   time.Time
 	rules   metering.Rules
+	batch   int // labels in one write
 	weather weather
 	moves   []move
 }
@@ -40,7 +41,7 @@ func draw(r *rand.Rand) day {
 		time.Date(2026, 3, 31, 17, 0, 0, 0, time.UTC), // its last hours meet 06:00 on the 1st
 		time.Date(2028, 2, 29, 19, 0, 0, 0, time.UTC),
 	}
-	d := day{start: starts[r.IntN(len(starts))], weather: forecast(r), rules: metering.Rules{LockHours: []int{1, 1, 2, 6, 20}[r.IntN(5)]}}
+	d := day{start: starts[r.IntN(len(starts))], weather: forecast(r), rules: metering.Rules{LockHours: []int{1, 1, 2, 6, 20}[r.IntN(5)]}, batch: []int{1, 1, 3, 100}[r.IntN(4)]}
 	groups := 3 + r.IntN(5)
 	for range groups {
 		d.drawGroup(r)

@@ -161,6 +161,7 @@ func newChaos(t *testing.T, seed uint64, verbose bool) *chaos {
 	frail := func(name string, q *memory.Queue) *frailQueue {
 		return &frailQueue{Queue: q, name: name, gate: c.gate, weather: c.day.weather}
 	}
+	c.node.Clean.Batch = c.day.batch
 	c.node.Clean.Jitter = func(d time.Duration) time.Duration { return d / 2 }
 	c.node.Discover.Work, c.node.Discover.Deprovision = frail("work", c.node.Work), frail("deprovision", c.node.Deprovision)
 	cleanup := frail("cleanup", c.node.Cleanup)

@@ -1,4 +1,7 @@
 // Package node is the pipeline on one machine: the same stages as on AWS, with queues in memory, the same timetable and a clock.
+//
+// A node is driven in one of two ways. On a VirtualClock its caller moves the time and runs what is due, instant by instant. On a
+// LiveClock it runs by itself, and Advance plays a stretch of time at once.
 package node
 
 import (
@@ -7,9 +10,10 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
-	"github.com/awsmp/metering/internal/queue"
 	"github.com/awsmp/metering/internal/queue/memory"
 )
 
@@ -33,18 +37,26 @@ type Config struct {
 	DryRun      bool
 	Paused      bool
 	Clock       Clock
-	Log         *slog.Logger
-	// Observe, where set, is told what each stage did.
+	// Grace is how long Run lets running stages go on after its context has ended; 0 means 30 s.
+	Grace time.Duration
+	Log   *slog.Logger
+	// Observe, where set, is told what each stage did. It is called from the stages' own goroutines.
 	Observe func(Event)
 }
 
 // Event is a run of a stage.
 type Event struct {
 	At     time.Time
-	Stage  string // a schedule's name, or "aggregate" or "cleanup"
-	Report any    // the stage's own: pipeline.Discovery, pipeline.Submission, pipeline.Expiry, or an int of messages handled
+	Stage  string // a schedule's name, or AggregateStage or CleanupStage
+	Report any    // the stage's own: pipeline.Discovery, pipeline.Submission, pipeline.Expiry, or an int of messages or licenses handled
 	Err    error
 }
+
+// The stages that have no timetable: they handle messages as they come.
+const (
+	AggregateStage = "aggregate"
+	CleanupStage   = "cleanup"
+)
 
 // Queue settings, as on AWS.
 const (
@@ -52,7 +64,7 @@ const (
 	workReceives   = 5
 	cleanupRetries = 8
 	workBatch      = 10
-	cleanupBatch   = 5
+	cleanupBatch   = 10 // the local store takes many labels at once as cheaply as one
 )
 
 // Node holds the assembled stages. Its parts are exported so that a test can run a single one.
@@ -67,6 +79,11 @@ type Node struct {
 	DeadLetters                *memory.Queue
 
 	config Config
+	jobs   []job
+	// The queues as the stages and the consumers see them.
+	work, deprovision, cleanup *inbox
+	gate                       *semaphore.Weighted // held in part by every running stage, as a whole by an advance
+	state                      state
 }
 
 // New assembles a node.
@@ -78,84 +95,28 @@ func New(c Config) (*Node, error) {
 	open := func(receives int) *memory.Queue {
 		return memory.New(memory.Options{Visibility: visibility, MaxReceive: receives, DeadLetters: dead, Now: c.Clock.Now})
 	}
-	n := &Node{Work: open(workReceives), Deprovision: open(workReceives), Cleanup: open(cleanupRetries), DeadLetters: dead, config: c}
+	n := &Node{
+		Work: open(workReceives), Deprovision: open(workReceives), Cleanup: open(cleanupRetries), DeadLetters: dead,
+		config: c, gate: semaphore.NewWeighted(wholeGate),
+	}
+	n.work, n.deprovision, n.cleanup = newInbox(n.Work, c.Clock.Now), newInbox(n.Deprovision, c.Clock.Now), newInbox(n.Cleanup, c.Clock.Now)
 	n.Discover = &pipeline.Discoverer{
-		Rows: c.Store, Records: c.Store, Subscribers: c.Store, Work: n.Work, Deprovision: n.Deprovision, Cleanup: n.Cleanup,
+		Rows: c.Store, Records: c.Store, Subscribers: c.Store, Work: n.work, Deprovision: n.deprovision, Cleanup: n.cleanup,
 		Metrics: c.Metrics, Rules: c.Rules, Now: c.Clock.Now, Log: c.Log,
 	}
 	n.Aggregate = &pipeline.Aggregator{
-		Rows: c.Store, Records: c.Store, Cleanup: n.Cleanup, Metrics: c.Metrics, Rules: c.Rules, Now: c.Clock.Now, Log: c.Log,
+		Rows: c.Store, Records: c.Store, Cleanup: n.cleanup, Metrics: c.Metrics, Rules: c.Rules, Now: c.Clock.Now, Log: c.Log,
 	}
-	n.Clean = &pipeline.Cleaner{Rows: c.Store, Metrics: c.Metrics, Now: c.Clock.Now, Sleep: c.Clock.Sleep, Log: c.Log}
+	n.Clean = &pipeline.Cleaner{
+		Rows: c.Store, Metrics: c.Metrics, Batch: metering.MaxCleanupRows, Now: c.Clock.Now, Sleep: c.Clock.Sleep, Log: c.Log,
+	}
 	n.Submit = &pipeline.Submitter{
 		Records: c.Store, Subscribers: c.Store, Marketplace: c.Marketplace, Metrics: c.Metrics, Rules: c.Rules,
 		MaxRecords: c.MaxRecords, Retention: c.Retention, DryRun: c.DryRun, Paused: c.Paused, Now: c.Clock.Now, Log: c.Log,
 	}
 	n.Expire = &pipeline.Expirer{Records: c.Store, Metrics: c.Metrics, Rules: c.Rules, Now: c.Clock.Now, Log: c.Log}
+	n.jobs = n.timetable()
 	return n, nil
-}
-
-// job is a stage and its timetable.
-type job struct {
-	schedule metering.Schedule
-	run      func(ctx context.Context) (any, error)
-}
-
-// jobs are the stages in the order in which they run when several are due at the same instant.
-func (n *Node) jobs() []job {
-	return []job{
-		{metering.MeterSchedule, func(ctx context.Context) (any, error) {
-			return n.discover(ctx, pipeline.MeterSlice, metering.MinOffset, metering.MaxOffset)
-		}},
-		{metering.AgeoutSchedule, func(ctx context.Context) (any, error) {
-			return n.discover(ctx, pipeline.AgeoutSlice, 0, metering.AgeoutShards-1)
-		}},
-		{metering.FlushSchedule, func(ctx context.Context) (any, error) { return n.Discover.Run(ctx, pipeline.FlushSlice()) }},
-		{metering.SubmitSchedule, func(ctx context.Context) (any, error) { return n.Submit.Run(ctx) }},
-		{metering.ExpireSchedule, func(ctx context.Context) (any, error) { return n.Expire.Run(ctx) }},
-		{metering.FinalizeSchedule, func(ctx context.Context) (any, error) { return n.Finalize(ctx) }},
-	}
-}
-
-// Next is the instant after t at which the next stage is due.
-func (n *Node) Next(t time.Time) time.Time {
-	var next time.Time
-	for _, j := range n.jobs() {
-		if due := j.schedule.Next(t); next.IsZero() || due.Before(next) {
-			next = due
-		}
-	}
-	return next
-}
-
-// RunDue runs every stage that is due at exactly t and then handles the messages that came of it. A stage that fails does not
-// keep the others from running; its work is found again at the next visit.
-func (n *Node) RunDue(ctx context.Context, t time.Time) error {
-	var errs []error
-	for _, j := range n.jobs() {
-		if !j.schedule.Next(t.Add(-time.Nanosecond)).Equal(t) {
-			continue
-		}
-		report, err := j.run(ctx)
-		n.observe(j.schedule.Name, report, err)
-		errs = append(errs, err)
-		n.Drain(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (n *Node) discover(ctx context.Context, slice func(int) pipeline.Slice, first, last int) (pipeline.Discovery, error) {
-	var total pipeline.Discovery
-	var errs []error
-	for i := first; i <= last; i++ {
-		found, err := n.Discover.Run(ctx, slice(i))
-		total.Add(found)
-		errs = append(errs, err)
-	}
-	return total, errors.Join(errs...)
 }
 
 // Finalize ends the last hour of licenses whose window is over.
@@ -177,36 +138,21 @@ func (n *Node) Finalize(ctx context.Context) (int, error) {
 	return ended, nil
 }
 
-// Drain handles messages until none is visible: aggregation first, then labels.
-func (n *Node) Drain(ctx context.Context) {
-	for ctx.Err() == nil {
-		visits := n.Deprovision.Poll(ctx, workBatch, handler(n.Aggregate.Handle)) + n.Work.Poll(ctx, workBatch, handler(n.Aggregate.Handle))
-		labels := n.Cleanup.Poll(ctx, cleanupBatch, handler(n.Clean.Handle))
-		if visits > 0 {
-			n.observe("aggregate", visits, nil)
-		}
-		if labels > 0 {
-			n.observe("cleanup", labels, nil)
-		}
-		if visits+labels == 0 {
-			return
-		}
+func (n *Node) discover(ctx context.Context, slice func(int) pipeline.Slice, first, last int) (pipeline.Discovery, error) {
+	var total pipeline.Discovery
+	var errs []error
+	for i := first; i <= last; i++ {
+		found, err := n.Discover.Run(ctx, slice(i))
+		total.Add(found)
+		errs = append(errs, err)
 	}
-}
-
-// handler lets a stage handle a queue's deliveries.
-func handler(stage func(context.Context, []pipeline.Message) []string) func(context.Context, []queue.Delivery) []string {
-	return func(ctx context.Context, batch []queue.Delivery) []string {
-		messages := make([]pipeline.Message, len(batch))
-		for i, d := range batch {
-			messages[i] = pipeline.Message{ID: d.ID, Body: d.Body}
-		}
-		return stage(ctx, messages)
-	}
+	return total, errors.Join(errs...)
 }
 
 func (n *Node) observe(stage string, report any, err error) {
+	e := Event{At: n.config.Clock.Now(), Stage: stage, Report: report, Err: err}
+	n.state.note(e)
 	if n.config.Observe != nil {
-		n.config.Observe(Event{At: n.config.Clock.Now(), Stage: stage, Report: report, Err: err})
+		n.config.Observe(e)
 	}
 }

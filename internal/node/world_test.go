@@ -3,6 +3,8 @@ package node_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/node"
 	"github.com/awsmp/metering/internal/store/memory"
+	"github.com/awsmp/metering/internal/store/sqlite"
 	"github.com/awsmp/metering/internal/telemetry"
 	"github.com/awsmp/metering/simulator"
 )
@@ -33,9 +36,46 @@ type world struct {
 	t       *testing.T
 	ctx     context.Context
 	clock   *node.VirtualClock
-	store   *memory.Store
+	store   tables
 	sim     *simulator.Simulator
 	metrics *telemetry.Counters
+}
+
+// tables is what the scenarios ask of a store: of the one in memory, or with -store=durable of the one that lasts.
+type tables interface {
+	node.Store
+	ledger.Store
+	PutRow(ctx context.Context, r metering.Row) error
+	PutRows(ctx context.Context, rows []metering.Row) error
+	UpdateRow(ctx context.Context, license, sortKey string, change func(old *metering.Row) (metering.Row, bool)) (metering.Outcome[metering.Row], error)
+	DeleteRow(ctx context.Context, license, sortKey string) error
+	PutRecord(ctx context.Context, r metering.Record) error
+	DeleteRecord(ctx context.Context, license, sortKey string) error
+	PutDeprovisioning(ctx context.Context, d metering.Deprovisioning) error
+}
+
+var storeKind = flag.String("store", "memory", "store of the scenarios: memory or durable")
+
+func newTables(t *testing.T) tables {
+	t.Helper()
+	if *storeKind != "durable" {
+		return memory.New(memory.Options{})
+	}
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "usage.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// stats is what was asked of the store so far, which the one in memory counts.
+func (w *world) stats() memory.Stats {
+	s, ok := w.store.(*memory.Store)
+	if !ok {
+		w.t.Skip("only the store in memory counts what is asked of it")
+	}
+	return s.Stats()
 }
 
 // option changes the parts of a world before it is assembled.
@@ -57,7 +97,7 @@ func withSimulator(change func(*simulator.Options)) option {
 func newWorld(t *testing.T, now time.Time, options ...option) *world {
 	t.Helper()
 	w := &world{t: t, ctx: t.Context(), clock: node.NewVirtualClock(now), metrics: &telemetry.Counters{}}
-	w.store = memory.New(memory.Options{})
+	w.store = newTables(t)
 	config := node.Config{Store: w.store, Metrics: w.metrics, Clock: w.clock}
 	sim := simulator.Options{Now: w.clock.Now, Sleep: w.clock.Sleep, CallsPerSecond: simulator.DefaultCallsPerSecond}
 	pace := marketplace.Settings{Now: w.clock.Now, Sleep: w.clock.Sleep}
