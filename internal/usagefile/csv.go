@@ -13,7 +13,7 @@ import (
 )
 
 // openCSV reads the header, the first line that is neither empty nor a comment.
-func (f *file) openCSV() (parser, error) {
+func (f *File) openCSV() (parser, error) {
 	for {
 		raw, number, err := f.lines.next()
 		var refusal *Refusal
@@ -40,12 +40,13 @@ func (f *file) openCSV() (parser, error) {
 		if err := f.checkHeader(header, raw); err != nil {
 			return nil, err
 		}
+		f.Header = raw
 		return func(raw string, into *Line) *Refusal { return f.parseCells(header, raw, into) }, nil
 	}
 }
 
 // checkForm recognises files that are no CSV with a header, by the way their first line looks.
-func (f *file) checkForm(raw string) error {
+func (f *File) checkForm(raw string) error {
 	names := strings.Join(attributes[:requiredAttributes+1], ",")
 	switch first, _, _ := strings.Cut(raw, ","); {
 	case strings.HasPrefix(raw, "{"):
@@ -60,7 +61,7 @@ func (f *file) checkForm(raw string) error {
 	return nil
 }
 
-func (f *file) checkHeader(header []string, raw string) error {
+func (f *File) checkHeader(header []string, raw string) error {
 	for _, other := range []string{";", "\t"} {
 		if len(header) == 1 && strings.Contains(raw, other) {
 			return f.fault(fmt.Sprintf("its columns are separated by %q", other), "save it with commas", nil)
@@ -82,11 +83,11 @@ func (f *file) checkHeader(header []string, raw string) error {
 	return nil
 }
 
-func (f *file) known(name string) bool {
+func (f *File) known(name string) bool {
 	return slices.Contains(attributes, name) || slices.Contains(f.Extra, name)
 }
 
-func (f *file) unknown(kind, name string) string {
+func (f *File) unknown(kind, name string) string {
 	text := fmt.Sprintf("the %s %.60q is not known", kind, name)
 	if near := closest(name, slices.Concat(attributes, f.Extra)); near != "" {
 		text += fmt.Sprintf(" (did you mean %s?)", near)
@@ -94,7 +95,7 @@ func (f *file) unknown(kind, name string) string {
 	return text
 }
 
-func (f *file) listing(kind string) string {
+func (f *File) listing(kind string) string {
 	return fmt.Sprintf("use these %s: %s (required), %s", kind, strings.Join(attributes[:requiredAttributes], ", "),
 		strings.Join(slices.Concat(attributes[requiredAttributes:], f.Extra), ", "))
 }
@@ -110,13 +111,13 @@ func cells(raw string) ([]string, error) {
 	return r.Read()
 }
 
-func (f *file) parseCells(header []string, raw string, into *Line) *Refusal {
+func (f *File) parseCells(header []string, raw string, into *Line) *Refusal {
 	values, err := cells(raw)
 	if err != nil {
-		return &Refusal{Reason: "its quotes are broken", Hint: `put the cell in quotes and double each quote inside it: "[{""Key"": …}]"`}
+		return &Refusal{Code: BrokenQuotes, Reason: "its quotes are broken", Hint: `put the cell in quotes and double each quote inside it: "[{""Key"": …}]"`}
 	}
 	if len(values) != len(header) {
-		return &Refusal{Reason: fmt.Sprintf("it has %s, the header has %d", plural(len(values), "cell"), len(header)),
+		return &Refusal{Code: WrongCellCount, Reason: fmt.Sprintf("it has %s, the header has %d", plural(len(values), "cell"), len(header)),
 			Hint: "leave cells empty, not out, and put cells that hold commas in quotes"}
 	}
 	for i, value := range values {
@@ -129,7 +130,7 @@ func (f *file) parseCells(header []string, raw string, into *Line) *Refusal {
 		case name == metering.AttrAllocations:
 			list, err := decode(value)
 			if err != nil {
-				return &Refusal{Reason: "its usageAllocations are broken JSON: " + err.Error(), Hint: allocationsHint}
+				return &Refusal{Code: BrokenAllocations, Reason: "its usageAllocations are broken JSON: " + err.Error(), Hint: allocationsHint}
 			}
 			into.Item[name] = list
 		default:

@@ -22,6 +22,8 @@ const (
 type lines struct {
 	in     *bufio.Reader
 	number int
+	offset int64  // of the line that next returned last
+	size   int64  // of that line, with its end
 	long   []byte // a line that exceeds the reader's buffer, while it is put together
 }
 
@@ -39,16 +41,17 @@ func (l *lines) peek() ([]byte, error) {
 // next is the next line without its end, \n or \r\n, and its number. A line that is too long is passed over and refused.
 func (l *lines) next() (string, int, error) {
 	l.number++
+	l.offset += l.size
+	l.size = 0
 	l.long = l.long[:0]
-	size := 0
 	for {
 		part, err := l.in.ReadSlice('\n')
-		size += len(part)
+		l.size += int64(len(part))
 		full := errors.Is(err, bufio.ErrBufferFull)
-		if !full && err != nil && (!errors.Is(err, io.EOF) || size == 0) {
+		if !full && err != nil && (!errors.Is(err, io.EOF) || l.size == 0) {
 			return "", l.number - 1, err
 		}
-		if size > MaxLine+len("\r\n") {
+		if l.size > MaxLine+int64(len("\r\n")) {
 			l.long = l.long[:0]
 			if full {
 				continue
@@ -75,7 +78,7 @@ func (l *lines) next() (string, int, error) {
 }
 
 func (l *lines) tooLong() *Refusal {
-	return &Refusal{Line: l.number, Reason: "it is longer than 1 MiB", Hint: "a row holds at most 400 KB: split its allocations over several rows"}
+	return &Refusal{Code: LineTooLong, Line: l.number, Reason: "it is longer than 1 MiB", Hint: "a row holds at most 400 KB: split its allocations over several rows"}
 }
 
 // unreadable says in plain words why a stream cannot be read.

@@ -12,11 +12,11 @@ import (
 )
 
 // parseObject reads one JSON object, field by field, so that a field which stands twice is seen.
-func (f *file) parseObject(raw string, into *Line) *Refusal {
+func (f *File) parseObject(raw string, into *Line) *Refusal {
 	d := json.NewDecoder(strings.NewReader(raw))
 	d.UseNumber()
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return &Refusal{Reason: "it is not a JSON object", Hint: `write one object a line, like {"licenseArn": "…", "quantity": 3}`}
+		return &Refusal{Code: BrokenJSON, Reason: "it is not a JSON object", Hint: `write one object a line, like {"licenseArn": "…", "quantity": 3}`}
 	}
 	seen := make(map[string]bool, len(attributes))
 	for d.More() {
@@ -30,7 +30,7 @@ func (f *file) parseObject(raw string, into *Line) *Refusal {
 			return brokenJSON(err)
 		}
 		if seen[name] {
-			return &Refusal{Reason: fmt.Sprintf("the field %.60q stands twice", name), Hint: "keep one of the two"}
+			return &Refusal{Code: RepeatedField, Reason: fmt.Sprintf("the field %.60q stands twice", name), Hint: "keep one of the two"}
 		}
 		seen[name] = true
 		if refusal := f.field(name, value, into); refusal != nil {
@@ -41,15 +41,15 @@ func (f *file) parseObject(raw string, into *Line) *Refusal {
 		return brokenJSON(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return &Refusal{Reason: "something follows the JSON object", Hint: "write one object a line"}
+		return &Refusal{Code: BrokenJSON, Reason: "something follows the JSON object", Hint: "write one object a line"}
 	}
 	return nil
 }
 
-func (f *file) field(name string, value any, into *Line) *Refusal {
+func (f *File) field(name string, value any, into *Line) *Refusal {
 	switch {
 	case !f.known(name):
-		return &Refusal{Reason: f.unknown("field", name), Hint: f.listing("fields")}
+		return &Refusal{Code: UnknownField, Reason: f.unknown("field", name), Hint: f.listing("fields")}
 	case slices.Contains(f.Extra, name):
 		s, ok := value.(string)
 		if !ok && value != nil {
@@ -78,14 +78,14 @@ var keys = []string{
 }
 
 func notText(name string) *Refusal {
-	return &Refusal{Reason: fmt.Sprintf("the field %s is no text", name), Hint: fmt.Sprintf(`put it in quotes: "%s": "…"`, name)}
+	return &Refusal{Code: NotText, Reason: fmt.Sprintf("the field %s is no text", name), Hint: fmt.Sprintf(`put it in quotes: "%s": "…"`, name)}
 }
 
 func brokenJSON(err error) *Refusal {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("it ends too early")
 	}
-	return &Refusal{Reason: fmt.Sprintf("broken JSON: %v", err), Hint: "write one whole object a line"}
+	return &Refusal{Code: BrokenJSON, Reason: fmt.Sprintf("broken JSON: %v", err), Hint: "write one whole object a line"}
 }
 
 // decode reads one JSON value with its numbers as they are written.

@@ -41,15 +41,35 @@ type Options struct {
 
 // Line is one line that was read.
 type Line struct {
-	Number int // of the line in the file, from 1
+	Number int   // of the line in the file, from 1
+	Offset int64 // where it begins, in bytes from the beginning of the file
+	Size   int64 // its length in bytes, with its end
 	// Item holds the attributes that the line gives, with the types that it gives them.
 	Item metering.Item
 	// Extra holds the further columns that are not empty.
 	Extra map[string]string
 }
 
+// Code is the kind of a refusal: what refusals are counted by.
+type Code string
+
+// What is wrong with lines that can be no row. Times that cannot be read have the code of the rule that they break.
+const (
+	NotUTF8           Code = "NotUTF8"
+	LineTooLong       Code = "LineTooLong"
+	BrokenQuotes      Code = "BrokenQuotes"
+	WrongCellCount    Code = "WrongCellCount"
+	BrokenJSON        Code = "BrokenJSON"
+	BrokenAllocations Code = "BrokenAllocations"
+	UnknownField      Code = "UnknownField"
+	RepeatedField     Code = "RepeatedField"
+	NotText           Code = "NotText"
+	MissingField      Code = "MissingField"
+)
+
 // Refusal is a line that is not taken. It says why and, in Hint, what to do about it.
 type Refusal struct {
+	Code   Code   `json:"-"`
 	Line   int    `json:"line"`
 	Reason string `json:"reason"`
 	Hint   string `json:"hint"`
@@ -78,18 +98,43 @@ func (e *FileError) Unwrap() error { return e.Err }
 // reading goes on, or as the last of all a *FileError. The reader is read only as far as the caller goes.
 func Read(r io.Reader, o Options) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
-		f := &file{Options: o, lines: newLines(r)}
-		parse, err := f.open()
+		f, err := Open(r, o)
 		if err != nil {
 			yield(Line{}, err)
 			return
 		}
+		f.Lines()(yield)
+	}
+}
+
+// File is a file whose beginning has been read.
+type File struct {
+	Options        // with the format that was found, where none was given
+	Header  string // of a CSV file, as it stands, without its end
+	lines   *lines
+	parse   parser
+}
+
+// Open reads the beginning of a file. The error is a *FileError.
+func Open(r io.Reader, o Options) (*File, error) {
+	f := &File{Options: o, lines: newLines(r)}
+	var err error
+	if f.parse, err = f.open(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Lines yields the lines of the file as Read does, once.
+func (f *File) Lines() iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
 		seen := 0
 		for {
 			raw, number, err := f.lines.next()
 			if errors.Is(err, io.EOF) {
 				break
 			}
+			line := Line{Number: number, Offset: f.lines.offset, Size: f.lines.size}
 			var refusal *Refusal
 			switch {
 			case errors.As(err, &refusal):
@@ -99,18 +144,18 @@ func Read(r io.Reader, o Options) iter.Seq2[Line, error] {
 			case f.skips(raw):
 				continue
 			default:
-				seen++
-				line := Line{Number: number}
-				if refusal = f.line(parse, raw, &line); refusal == nil {
-					if !yield(line, nil) {
-						return
-					}
-					continue
-				}
-				refusal.Line = number
+				refusal = f.line(raw, &line)
 			}
 			seen++
-			if !yield(Line{Number: refusal.Line}, refusal) {
+			if refusal == nil {
+				if !yield(line, nil) {
+					return
+				}
+				continue
+			}
+			refusal.Line = number
+			line.Item, line.Extra = nil, nil
+			if !yield(line, refusal) {
 				return
 			}
 		}
@@ -120,29 +165,24 @@ func Read(r io.Reader, o Options) iter.Seq2[Line, error] {
 	}
 }
 
-type file struct {
-	Options
-	lines *lines
-}
-
 // parser reads the fields of one line into it.
 type parser func(raw string, into *Line) *Refusal
 
-func (f *file) line(parse parser, raw string, into *Line) *Refusal {
+func (f *File) line(raw string, into *Line) *Refusal {
 	if !utf8.ValidString(raw) {
-		return &Refusal{Reason: "it is not valid UTF-8", Hint: "save the file as UTF-8"}
+		return &Refusal{Code: NotUTF8, Reason: "it is not valid UTF-8", Hint: "save the file as UTF-8"}
 	}
 	into.Item = make(metering.Item, len(attributes))
-	return parse(raw, into)
+	return f.parse(raw, into)
 }
 
 // skips reports whether a line holds nothing to read.
-func (f *file) skips(raw string) bool {
+func (f *File) skips(raw string) bool {
 	return strings.TrimSpace(raw) == "" || f.Format == CSV && strings.HasPrefix(raw, "#")
 }
 
 // open looks at the head of the file and decides how its lines are read.
-func (f *file) open() (parser, error) {
+func (f *File) open() (parser, error) {
 	head, err := f.lines.peek()
 	if err != nil {
 		return nil, f.fault(unreadable(err), "give a file of usage lines", err)
@@ -180,7 +220,7 @@ func formatOf(name, text string) Format {
 	return CSV
 }
 
-func (f *file) fault(why, hint string, err error) *FileError {
+func (f *File) fault(why, hint string, err error) *FileError {
 	return &FileError{Name: f.Name, Why: why, Hint: hint, Err: err}
 }
 

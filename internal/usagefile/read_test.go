@@ -284,3 +284,50 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A line can be found again in its file, refused or not, and the header comes as it stands.
+func TestLinesSayWhereTheyStand(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", MaxLine+1) + "\n"
+	lines := []string{first + "1,\r\n", "broken\n", long, first + "2,\n", first + "3,"}
+	text := byteOrderMark + "# remark\n" + header + "\r\n" + lines[0] + "\n" + lines[1] + "# remark\n" + lines[2] + lines[3] + lines[4]
+	f, err := Open(iotest.HalfReader(strings.NewReader(text)), Options{})
+	if err != nil || f.Header != header || f.Format != CSV {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	var got []string
+	var codes []Code
+	for line, err := range f.Lines() {
+		got = append(got, text[line.Offset:line.Offset+line.Size])
+		var refusal *Refusal
+		if errors.As(err, &refusal) {
+			codes = append(codes, refusal.Code)
+		}
+	}
+	if diff := cmp.Diff(lines, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]Code{WrongCellCount, LineTooLong}, codes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRefusalsHaveCodes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Code{
+		`[]`: BrokenJSON, `{`: BrokenJSON, `{} {}`: BrokenJSON, `{"dimension": 1}`: NotText, `{"dimensions": ""}`: UnknownField,
+		`{"dimension": "a", "dimension": "b"}`: RepeatedField, "\xff": NotUTF8,
+	} {
+		_, refused, _ := readAll(strings.NewReader("{}\n"+text), Options{})
+		if len(refused) != 1 || refused[0].Code != want {
+			t.Errorf("%s: %+v, want %s", text, refused, want)
+		}
+	}
+	for item, want := range map[string]Code{`{}`: MissingField, `{"licenseArn": "l", "customerAWSAccountId": "a", "dimension": "d", "timestamp": "now"}`: Code(metering.MalformedTimestamp)} {
+		kept, _, _ := readAll(strings.NewReader(item), Options{})
+		var refusal *Refusal
+		if _, err := kept[0].Row(); !errors.As(err, &refusal) || refusal.Code != want {
+			t.Errorf("%s: %v, want %s", item, err, want)
+		}
+	}
+}

@@ -17,7 +17,7 @@ func (l Line) Row() (metering.Row, error) {
 		{metering.AttrDimension, row.Dimension}, {metering.AttrTimestamp, row.Timestamp},
 	} {
 		if required.value == "" {
-			return metering.Row{}, l.Refuse("it has no "+required.name, "every row of usage needs one")
+			return metering.Row{}, &Refusal{MissingField, l.Number, "it has no " + required.name, "every row of usage needs one"}
 		}
 	}
 	second, err := l.Second(metering.AttrTimestamp, row.Timestamp)
@@ -64,5 +64,5 @@ func (l Line) Second(column, value string) (metering.Second, error) {
 		}
 		break
 	}
-	return 0, l.Refuse(fmt.Sprintf("its %s %.60q %s", column, value, reason), hint)
+	return 0, &Refusal{Code(metering.MalformedTimestamp), l.Number, fmt.Sprintf("its %s %.60q %s", column, value, reason), hint}
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package importer
+
+const manyLines = 1_000_000
