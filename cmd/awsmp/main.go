@@ -61,7 +61,7 @@ func newRootCommand() *cobra.Command {
 		text, _, _ := strings.Cut(err.Error(), ": strconv.") // how the value was parsed is nobody's concern
 		return misused(cmd, errors.New(text))
 	})
-	root.AddCommand(newDemoCommand(), newImportCommand(), newSimulatorCommand(), newVersionCommand(), newExitCodesTopic())
+	root.AddCommand(newClockCommand(), newDemoCommand(), newDevCommand(), newImportCommand(), newSimulatorCommand(), newStatusCommand(), newVersionCommand(), newExitCodesTopic())
 	for _, cmd := range root.Commands() {
 		cmd.DisableFlagsInUseLine = true
 		if check := cmd.Args; check != nil {

@@ -1,0 +1,178 @@
+// Package dev is a node for development, assembled: a durable store, the Marketplace's simulator, the stages on a clock that can be
+// moved, and one HTTP address for all of it.
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/awsmp/metering/internal/folder"
+	"github.com/awsmp/metering/internal/ledger"
+	"github.com/awsmp/metering/internal/marketplace"
+	"github.com/awsmp/metering/internal/metering"
+	"github.com/awsmp/metering/internal/node"
+	"github.com/awsmp/metering/internal/store"
+	"github.com/awsmp/metering/simulator"
+	"github.com/awsmp/metering/usage"
+)
+
+const region = "us-east-1" // of a service that looks at none
+
+// Store is where the node keeps its usage.
+type Store interface {
+	node.Store
+	usage.Table
+	ledger.Store
+	// Waiting is what waits, by bucket.
+	Waiting(ctx context.Context) ([]store.Waiting, error)
+	folder.Settings
+}
+
+// Options are the parts and settings of a Machine.
+type Options struct {
+	Store     Store
+	StorePath string // to be shown
+	Journal   string // of the simulator; empty keeps what it holds in memory
+	// MarketplaceEndpoint is the service that usage is sent to, unsigned; empty is a simulator in this process.
+	MarketplaceEndpoint string
+	ProductCode         string    // of calls for products of the old kind; empty is the simulator's default
+	LockHours           int       // 1 to 20; 0 means 1
+	At                  time.Time // where the clock starts; zero: at real time, or where the store's clock is
+	Fold                time.Duration
+	Log                 *slog.Logger
+	// Observe, where set, is told of every run of a stage and what it did, in words; empty where it found nothing to do. It is
+	// called from the stages' own goroutines.
+	Observe func(e node.Event, did string)
+}
+
+// Machine is an assembled node. Serve its Handler, and Run it.
+type Machine struct {
+	options Options
+	store   Store
+	clock   *node.LiveClock
+	node    *node.Node
+	rules   metering.Rules
+	sim     *simulator.Simulator // nil: the Marketplace is elsewhere
+	writer  *usage.Writer
+	metrics meter
+	started time.Time
+
+	mu     sync.Mutex
+	did    map[string]string // by stage, the last run in words
+	billed int64             // units, at the end of the last submission
+}
+
+// New assembles a machine. The caller closes it.
+func New(ctx context.Context, o Options) (*Machine, error) {
+	m := &Machine{options: o, store: o.Store, rules: metering.Rules{LockHours: o.LockHours}, did: make(map[string]string)}
+	if m.options.ProductCode == "" {
+		m.options.ProductCode = simulator.DefaultProductCode
+	}
+	if err := m.setClock(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if m.writer, err = usage.NewWriter(o.Store, usage.Options{Fold: o.Fold, Now: m.clock.Now}); err != nil {
+		return nil, fmt.Errorf("open the writer: %w", err)
+	}
+	api, err := m.marketplace()
+	if err == nil {
+		m.node, err = node.New(node.Config{
+			Store: o.Store, Metrics: &m.metrics, Rules: m.rules, Clock: m.clock, Log: o.Log, Observe: m.observe,
+			Marketplace: marketplace.NewSender(marketplace.New(api), marketplace.Settings{Now: m.clock.Now, Sleep: m.clock.Sleep}),
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close(ctx))
+	}
+	m.started = m.clock.Now()
+	return m, nil
+}
+
+// marketplace is the way to the service, and makes the simulator where that is it.
+func (m *Machine) marketplace() (marketplace.Options, error) {
+	api := marketplace.Options{Region: region, Endpoint: m.options.MarketplaceEndpoint, ProductCode: m.options.ProductCode}
+	if api.Endpoint != "" {
+		return api, nil
+	}
+	var err error
+	m.sim, err = simulator.New(simulator.Options{
+		ProductCode: m.options.ProductCode, OpenDoors: true, CallsPerSecond: simulator.DefaultCallsPerSecond,
+		Journal: m.options.Journal, Now: m.clock.Now, Sleep: m.clock.Sleep,
+	})
+	if err != nil {
+		return api, fmt.Errorf("start the simulator: %w", err)
+	}
+	api.Endpoint, api.HTTPClient = simulator.Endpoint, m.sim.Client()
+	return api, nil
+}
+
+// Run keeps the timetable until ctx ends, as node.Run does.
+func (m *Machine) Run(ctx context.Context) error { return m.node.Run(ctx) }
+
+// Close frees what New has opened; the store stays open.
+func (m *Machine) Close(ctx context.Context) error {
+	err := m.writer.Close(ctx)
+	if m.sim != nil {
+		err = errors.Join(err, m.sim.Close())
+	}
+	return err
+}
+
+// Offset is how far the machine's clock runs ahead of real time.
+func (m *Machine) Offset() time.Duration { return m.clock.Offset() }
+
+// Now is the machine's time.
+func (m *Machine) Now() time.Time { return m.clock.Now() }
+
+// ClockError is the error of a start before the store's own clock.
+type ClockError struct{ At, Clock time.Time }
+
+func (e *ClockError) Error() string {
+	return fmt.Sprintf("the clock of this store shows %s and cannot start at %s: it never goes back",
+		e.Clock.Format(time.RFC3339), e.At.UTC().Format(time.RFC3339))
+}
+
+// setClock starts the clock where the store's stood, real time passed since then, or later if that is asked for. Only a store
+// without any usage can start earlier than real time.
+func (m *Machine) setClock(ctx context.Context) error {
+	offset, set, err := folder.Offset(ctx, m.store)
+	if err != nil {
+		return err
+	}
+	save := func(d time.Duration) error { return folder.SetOffset(context.WithoutCancel(ctx), m.store, d) }
+	now := time.Now().Round(0)
+	if at := m.options.At; !at.IsZero() {
+		fresh, err := m.fresh(ctx, set)
+		if err != nil {
+			return err
+		}
+		if clock := now.Add(offset).UTC(); !fresh && at.Before(clock) {
+			return &ClockError{At: at, Clock: clock}
+		}
+		offset = at.Sub(now)
+		if err := save(offset); err != nil {
+			return err
+		}
+	}
+	m.clock = node.NewLiveClock(offset, save)
+	return nil
+}
+
+// fresh reports whether nothing has happened in the store yet.
+func (m *Machine) fresh(ctx context.Context, clockSet bool) (bool, error) {
+	if clockSet {
+		return false, nil
+	}
+	for _, err := range m.store.Licenses(ctx) {
+		if err != nil {
+			return false, fmt.Errorf("look for usage in the store: %w", err)
+		}
+		return false, nil
+	}
+	return true, nil
+}

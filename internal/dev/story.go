@@ -1,0 +1,79 @@
+package dev
+
+import (
+	"fmt"
+
+	"github.com/awsmp/metering/internal/ledger"
+	"github.com/awsmp/metering/internal/metering"
+	"github.com/awsmp/metering/internal/node"
+	"github.com/awsmp/metering/internal/pipeline"
+)
+
+// observe puts a run of a stage into words, and passes it on.
+func (m *Machine) observe(e node.Event) {
+	did := told(e)
+	m.mu.Lock()
+	if _, ok := e.Report.(pipeline.Submission); ok {
+		billed := m.metrics.Of(metering.MetricBilled).Units
+		if units := billed - m.billed; units > 0 {
+			did += fmt.Sprintf(", %s billed", ledger.Counted(units, "unit"))
+		}
+		m.billed = billed
+	}
+	m.did[e.Stage] = did
+	m.mu.Unlock()
+	if m.options.Observe != nil {
+		m.options.Observe(e, did)
+	}
+}
+
+// told is what a run of a stage did, in words; empty where it found nothing to do.
+func told(e node.Event) string {
+	switch r := e.Report.(type) {
+	case pipeline.Discovery:
+		return counts([]count{
+			{r.Enqueued, "group", "found"}, {r.Repaired, "misfiled row", "put right"}, {r.Labels, "label message", "asked for"},
+		})
+	case pipeline.Submission:
+		if r.Paused {
+			return "paused"
+		}
+		return counts([]count{
+			{r.Calls, "call", ""}, {r.Settled, "record", "answered"}, {r.Rejected, "record", "rejected before any call"},
+			{r.Throttled, "call", "throttled"}, {r.Unprocessed, "record", "left unprocessed"}, {r.InDoubt, "record", "in doubt"},
+			{r.Left, "record", "left for the next run"}, {r.Unmatched, "result", "unmatched"},
+		})
+	case pipeline.Expiry:
+		return counts([]count{{r.Expired - r.InDoubt, "record", "expired"}, {r.InDoubt, "record", "expired in doubt"}, {r.Rejected, "record", "rejected"}})
+	case int:
+		switch e.Stage {
+		case node.AggregateStage:
+			return counts([]count{{r, "group", "visited"}})
+		case node.CleanupStage:
+			return counts([]count{{r, "label message", "written"}})
+		}
+		return counts([]count{{r, "license", "closed for good"}})
+	}
+	return ""
+}
+
+type count struct {
+	n          int
+	noun, done string
+}
+
+func counts(list []count) (text string) {
+	for _, c := range list {
+		if c.n == 0 {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += ledger.Counted(int64(c.n), c.noun)
+		if c.done != "" {
+			text += " " + c.done
+		}
+	}
+	return text
+}
