@@ -4,36 +4,109 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// TestReadmeShowsWhatTheDemoPrints: an excerpt that the program no longer prints is worse than none. Lines of three dots stand
-// for what is left out.
+// TestReadmeShowsWhatTheDemoPrints: an excerpt that the program no longer prints is worse than none.
 func TestReadmeShowsWhatTheDemoPrints(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(readme), "    make demo\n")
-	_, rest, found := strings.Cut(rest, "```text\n")
-	excerpt, _, closed := strings.Cut(rest, "```")
-	if !found || !closed {
-		t.Fatal("README.md shows no output of make demo")
-	}
+	excerpt := excerptOf(t, "## Run it")
 	var out, errs bytes.Buffer
 	if code := run(context.Background(), []string{"demo"}, strings.NewReader(""), &out, &errs); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
-	printed := out.String()
+	shows(t, out.String(), excerpt)
+}
+
+// TestReadmeShowsWhatANodePrints follows the README's walk with a node of one machine, command by command.
+func TestReadmeShowsWhatANodePrints(t *testing.T) {
+	t.Parallel()
+	section := sectionOf(t, "## Meter on one machine")
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := func(args ...string) *exec.Cmd {
+		return &exec.Cmd{Path: self, Args: append([]string{"awsmp"}, args...), Dir: dir}
+	}
+	var printed strings.Builder
+	steps := 0
+	for line := range strings.Lines(section) {
+		line, ours := strings.CutPrefix(line, "    bin/awsmp ")
+		if !ours {
+			continue
+		}
+		if steps++; steps == 1 {
+			node := command(append(strings.Fields(line), "--addr", "127.0.0.1:0")...)
+			if err := node.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = node.Process.Signal(os.Interrupt)
+				if err := node.Wait(); err != nil {
+					t.Errorf("the node ended with %v", err)
+				}
+			}()
+			if out, err := command("status", "--wait", "60s").CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			continue
+		}
+		out, err := command(strings.Fields(line)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", line, err, out)
+		}
+		printed.Write(out)
+	}
+	if steps < 4 {
+		t.Fatalf("only %d commands were found", steps)
+	}
+	shows(t, printed.String(), excerptOf(t, "## Meter on one machine"))
+}
+
+// sectionOf is a section of the README.
+func sectionOf(t *testing.T, heading string) string {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(readme), heading+"\n")
+	if !found {
+		t.Fatalf("README.md has no section %s", heading)
+	}
+	section, _, _ := strings.Cut(rest, "\n## ")
+	return section
+}
+
+// excerptOf is the output that a section shows.
+func excerptOf(t *testing.T, heading string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(sectionOf(t, heading), "```text\n")
+	excerpt, _, closed := strings.Cut(rest, "```")
+	if !found || !closed {
+		t.Fatalf("README.md shows no output in %s", heading)
+	}
+	return excerpt
+}
+
+// shows holds an excerpt against what was printed. Lines of three dots stand for what is left out.
+func shows(t *testing.T, printed, excerpt string) {
+	t.Helper()
 	for _, line := range strings.Split(strings.TrimRight(excerpt, "\n"), "\n") {
 		if strings.TrimSpace(line) == "..." {
 			continue
 		}
 		at := strings.Index(printed, line+"\n")
 		if at < 0 {
-			t.Fatalf("the demo does not print, or not in this order: %q", line)
+			t.Fatalf("this is not printed, or not in this order: %q", line)
 		}
 		printed = printed[at+len(line)+1:]
 	}
