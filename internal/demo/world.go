@@ -167,16 +167,15 @@ func (o *Outcome) Ledger(ctx context.Context, scope ledger.Scope) (ledger.Sheet,
 // sold is the Marketplace's own ledger within the scope.
 func (w *world) sold(scope ledger.Scope) (sold []ledger.Sold) {
 	for _, b := range w.sim.Ledger() {
-		id := metering.Identity{Customer: b.LicenseARN, Account: b.AccountID, Dimension: b.Dimension, Hour: metering.HourOf(b.Hour)}
+		hour := metering.HourOf(b.Hour)
 		covered := scope.License == "" || scope.License == b.LicenseARN
 		if b.LicenseARN == "" {
-			id.Customer = b.CustomerIdentifier
 			covered = scope.License == "" || w.product[b.CustomerIdentifier][scope.License]
 		}
-		if !covered || scope.From != nil && id.Hour < *scope.From || scope.To != nil && id.Hour > *scope.To {
+		if !covered || scope.From != nil && hour < *scope.From || scope.To != nil && hour > *scope.To {
 			continue
 		}
-		sold = append(sold, ledger.Sold{Identity: id, Quantity: b.Quantity})
+		sold = append(sold, node.Sold(b))
 	}
 	return sold
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/awsmp/metering/internal/ledger"
 	"github.com/awsmp/metering/internal/metering"
+	"github.com/awsmp/metering/internal/node"
 )
 
 // getLedger answers with a ledger.Document, compared with the simulator's own ledger where the simulator is ours.
@@ -88,15 +89,11 @@ func (m *Machine) calls() int {
 // sold is the simulator's own ledger within the scope.
 func (m *Machine) sold(scope ledger.Scope) (sold []ledger.Sold) {
 	for _, b := range m.sim.Ledger() {
-		id := metering.Identity{Customer: b.LicenseARN, Account: b.AccountID, Dimension: b.Dimension, Hour: metering.HourOf(b.Hour)}
-		if b.LicenseARN == "" {
-			id.Customer, id.Account = b.CustomerIdentifier, ""
-		}
-		if scope.License != "" && scope.License != b.LicenseARN ||
-			scope.From != nil && id.Hour < *scope.From || scope.To != nil && id.Hour > *scope.To {
+		hour := metering.HourOf(b.Hour)
+		if scope.License != "" && scope.License != b.LicenseARN || scope.From != nil && hour < *scope.From || scope.To != nil && hour > *scope.To {
 			continue
 		}
-		sold = append(sold, ledger.Sold{Identity: id, Quantity: b.Quantity})
+		sold = append(sold, node.Sold(b))
 	}
 	return sold
 }

@@ -256,11 +256,7 @@ func (w *world) books() ledger.Report {
 func sold(sim *simulator.Simulator) []ledger.Sold {
 	var list []ledger.Sold
 	for _, b := range sim.Ledger() {
-		id := metering.Identity{Customer: b.LicenseARN, Account: b.AccountID, Dimension: b.Dimension, Hour: metering.HourOf(b.Hour)}
-		if b.LicenseARN == "" {
-			id.Customer, id.Account = b.CustomerIdentifier, ""
-		}
-		list = append(list, ledger.Sold{Identity: id, Quantity: b.Quantity})
+		list = append(list, node.Sold(b))
 	}
 	return list
 }
