@@ -50,6 +50,10 @@ func refusedByTable(err error) *Refusal {
 		reason = Reason(metering.MixedAllocatedAndUnallocated)
 	case errors.Is(err, metering.ErrNoNumber):
 		reason = Reason(metering.NonNumericQuantity)
+	case errors.Is(err, metering.ErrRowIdentifier):
+		reason = Reason(metering.ConflictingIdentifier)
+	case errors.Is(err, metering.ErrRowAllocations):
+		reason = Reason(metering.TooManyAllocations)
 	case errors.Is(err, metering.ErrRowFull):
 		reason = RowFull
 	case errors.Is(err, metering.ErrRowQuantity):

@@ -45,6 +45,7 @@ var (
 	ErrNoNumber         = errors.New("the row holds a quantity that is no whole number, so nothing can be added to it")
 	ErrRowFull          = fmt.Errorf("the row has taken %d flushes, the most that one row takes", MaxFlushes)
 	ErrRowQuantity      = fmt.Errorf("the row's quantity would exceed %d", MaxQuantity)
+	ErrRowIdentifier    = errors.New("the row is of another customer: its customerIdentifier differs")
 	ErrRowAllocations   = fmt.Errorf("the row would hold more than %d allocations", maxAllocations)
 )
 
@@ -61,8 +62,11 @@ func (f Flush) Refused(old *Row) error {
 	}
 	_, noNumber := old.Other[AttrQuantity]
 	_, odd := old.Other[AttrAllocations]
+	_, oddIdentifier := old.Other[AttrCustomerIdentifier]
 	tagged := odd || len(old.Allocations) > 0
 	switch held := old.Quantity; {
+	case oddIdentifier, old.CustomerIdentifier != f.CustomerIdentifier:
+		return ErrRowIdentifier
 	case noNumber, held.N < 0:
 		return ErrNoNumber
 	case len(old.Flushes) >= MaxFlushes:
@@ -87,9 +91,7 @@ func (f Flush) Apply(old *Row) Row {
 		held.Quantity = Units(old.Quantity.N + f.Quantity)
 		r = held
 	}
-	if f.CustomerIdentifier != "" {
-		r.CustomerIdentifier = f.CustomerIdentifier
-	}
+	r.CustomerIdentifier = f.CustomerIdentifier   // the row's own, or it would have been refused
 	if f.Quantity > 0 && len(f.Allocations) > 0 { // a row of nothing is neither tagged nor untagged
 		r.Allocations = slices.Concat(r.Allocations, f.Allocations)
 	}

@@ -110,6 +110,8 @@ func TestFlushRefused(t *testing.T) {
 		{"to null", newFlush(1), row(func(r *Row) { r.Quantity, r.Other = Quantity{}, Item{AttrQuantity: nil} }), ErrNoNumber},
 		{"to a negative number", newFlush(1), row(func(r *Row) { r.Quantity = Units(-3) }), ErrNoNumber},
 		{"more allocations than a row takes", newFlush(1, some), row(func(r *Row) { r.Allocations = make([]Allocation, maxAllocations) }), ErrRowAllocations},
+		{"of another customer", newFlush(1), row(func(r *Row) { r.CustomerIdentifier = "c-2" }), ErrRowIdentifier},
+		{"of nobody who can be read", newFlush(1), row(func(r *Row) { r.Other = Item{AttrCustomerIdentifier: number(2)} }), ErrRowIdentifier},
 		{"one flush more", newFlush(1), row(func(r *Row) { r.Flushes = full[1:] }), nil},
 		{"one flush too many", newFlush(1), row(func(r *Row) { r.Flushes = full }), ErrRowFull},
 	} {

@@ -144,6 +144,8 @@ func version(c *conn, newest int) (int, error) {
 		return 0, err
 	case application != applicationID && (application != 0 || at != 0 || tables > 0):
 		return 0, &Problem{Path: c.path, Why: "it is a SQLite file, but no store of awsmp", Hint: "name another file, or move this one away"}
+	case application == applicationID && at == 0:
+		return 0, &Problem{Path: c.path, Why: "its version number is gone, so it is not known what it holds", Hint: "bring back a backup; nothing was changed"}
 	case at > int64(newest):
 		return 0, &Problem{
 			Path: c.path, Why: fmt.Sprintf("a newer release wrote it: it has version %d, this program knows %d", at, newest),

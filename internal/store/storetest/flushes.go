@@ -147,6 +147,7 @@ func flushRefused(t *testing.T, s Store) {
 		{"tagged to untagged", row(g, 0, 1), tagged, metering.ErrMixedAllocations},
 		{"to text", text, flush(g, 0, 1, "new"), metering.ErrNoNumber},
 		{"to a negative number", row(g, 0, -1), flush(g, 0, 1, "new"), metering.ErrNoNumber},
+		{"another customer's", ofCustomer(row(g, 0, 1), "c-1"), flush(g, 0, 1, "new"), metering.ErrRowIdentifier},
 		{"too many", full, flush(g, 0, 1, "new"), metering.ErrRowFull},
 		{"too much", row(g, 0, metering.MaxQuantity), flush(g, 0, 1, "new"), metering.ErrRowQuantity},
 	} {
@@ -167,6 +168,11 @@ func flushRefused(t *testing.T, s Store) {
 	if got := flushOne(t, s, tagged); !got.Done || got.Row.Quantity != metering.Units(1) {
 		t.Errorf("tagged usage to a row of nothing: %+v", got)
 	}
+}
+
+func ofCustomer(r metering.Row, identifier string) metering.Row {
+	r.CustomerIdentifier = identifier
+	return r
 }
 
 func flushMarksAgain(t *testing.T, s Store) {
