@@ -4,7 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/awsmp/metering/internal/metering"
 )
+
+// endOfTime is a moment from which nothing lies ahead.
+var endOfTime = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // WriteBatch writes a list of events under an id of the caller's own: of a file, a request, an offset in a queue. It answers each
 // event with its refusal or with what became of its row, nil where that was written.
@@ -28,13 +34,14 @@ func (w *Writer) WriteBatch(ctx context.Context, id string, events []Event) ([]e
 
 	f := newFold(w.o.Fold)
 	errs, of, parts := make([]error, len(events)), make([]*part, len(events)), []*part(nil)
-	for i, now := 0, w.o.Now(); i < len(events); i++ {
-		in, refusal := f.check(&events[i], now)
+	for i := range events {
+		// What belongs together, and what excludes what, must not depend on when the batch is sent.
+		in, refusal := f.check(&events[i], endOfTime)
 		if refusal != nil {
 			errs[i] = refusal
 			continue
 		}
-		p, began, refusal := f.add(in, now)
+		p, began, refusal := f.add(in, endOfTime)
 		if refusal != nil {
 			errs[i] = refusal
 			continue
@@ -44,18 +51,26 @@ func (w *Writer) WriteBatch(ctx context.Context, id string, events []Event) ([]e
 		}
 	}
 	var buf []byte
+	now, due := w.o.Now(), parts[:0]
 	for _, p := range parts {
+		if metering.Future(p.flush.Second, now) {
+			p.answer(refuse(metering.TimestampInFuture))
+			continue
+		}
+		due = append(due, p)
 		p.seal()
 		p.known = true
 		p.flush.Token, buf = contentToken(id, p.flush, buf)
 	}
-	answers, unknown := w.persist(ctx, parts)
+	answers, unknown := w.persist(ctx, due)
 	for i, p := range of {
 		if p == nil {
 			continue
 		}
 		if e := answers[p]; e != nil {
 			errs[i] = e
+		} else if p.err != nil {
+			errs[i] = p.err
 		}
 	}
 	return errs, unknown.orNil()

@@ -210,8 +210,11 @@ func (f *fold) again(row Row, now time.Time) (*part, *Refusal) {
 		f.groups[key] = g
 	}
 	allocations := toMetering(row.Allocations)
-	if reason := g.validate(row.Quantity, allocations, now); reason != "" {
+	if reason := g.validate(row.Quantity, allocations, endOfTime); reason != "" {
 		return nil, refuse(reason)
+	}
+	if !row.Sent && metering.Future(second, now) { // what was sent may stand in its row, by another process's clock
+		return nil, refuse(metering.TimestampInFuture)
 	}
 	p := &part{group: g, flush: metering.NewFlush(key, second, row.Quantity, row.Token), known: true, sent: row.Sent}
 	p.flush.Allocations, p.flush.CustomerIdentifier = allocations, row.CustomerIdentifier

@@ -33,7 +33,8 @@ type Options struct {
 	Parallel int
 	// Window is how long after its start an hour can be billed, as the pipeline is set: whole hours; 0 means 24.
 	Window time.Duration
-	// Now is the clock that events are judged by; nil means time.Now. Waiting takes real time.
+	// Now is the clock that events are judged by; nil means the table's, if it has a method Now, and else time.Now. Waiting takes
+	// real time.
 	Now func() time.Time
 	// Outcome is told, once for each row that Add began, what became of it: by Flush, in the background, or as ErrUnknown by
 	// Close. It is called from several goroutines, must be quick, and must not call the writer. Without it, rows that were not

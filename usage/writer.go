@@ -43,6 +43,9 @@ func NewWriter(table Table, o Options) (*Writer, error) {
 	if table == nil {
 		return nil, errors.New("make writer: it has no table")
 	}
+	if clock, ok := table.(interface{ Now() time.Time }); ok && o.Now == nil {
+		o.Now = clock.Now
+	}
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("make writer: %w", err)

@@ -3,6 +3,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,8 +43,9 @@ type Options struct {
 	ProductCode         string    // of calls for products of the old kind; empty is the simulator's default
 	LockHours           int       // 1 to 20; 0 means 1
 	At                  time.Time // where the clock starts; zero: at real time, or where the store's clock is
-	Fold                time.Duration
-	Log                 *slog.Logger
+	// Fold is how long a stretch of usage over HTTP becomes one row; 0 means what the store has begun with, at first 1 s.
+	Fold time.Duration
+	Log  *slog.Logger
 	// Observe, where set, is told of every run of a stage and what it did, in words; empty where it found nothing to do. It is
 	// called from the stages' own goroutines.
 	Observe func(e node.Event, did string)
@@ -75,8 +77,11 @@ func New(ctx context.Context, o Options) (*Machine, error) {
 	if err := m.setClock(ctx); err != nil {
 		return nil, err
 	}
-	var err error
-	if m.writer, err = usage.NewWriter(o.Store, usage.Options{Fold: o.Fold, Now: m.clock.Now}); err != nil {
+	fold, err := m.fold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if m.writer, err = usage.NewWriter(o.Store, usage.Options{Fold: fold, Now: m.clock.Now}); err != nil {
 		return nil, fmt.Errorf("open the writer: %w", err)
 	}
 	api, err := m.marketplace()
@@ -161,6 +166,40 @@ func (m *Machine) setClock(ctx context.Context) error {
 	}
 	m.clock = node.NewLiveClock(offset, save)
 	return nil
+}
+
+// defaultFold is finer than the writer's: over HTTP each request is a flush of its own, and a row takes a hundred.
+const defaultFold = time.Second
+
+// foldSetting keeps the fold of usage over HTTP: a request that is sent again under another one would count twice.
+const foldSetting = "http-fold"
+
+// FoldError is the error of a start with another fold than the store's.
+type FoldError struct{ Asked, Kept time.Duration }
+
+func (e *FoldError) Error() string {
+	return fmt.Sprintf("usage over HTTP becomes rows of %v in this folder, and would count twice with %v if it was sent again", e.Kept, e.Asked)
+}
+
+// fold is the store's, or the one that is asked for at its first start.
+func (m *Machine) fold(ctx context.Context) (time.Duration, error) {
+	text, err := m.store.Setting(ctx, foldSetting)
+	if err != nil {
+		return 0, fmt.Errorf("read the fold: %w", err)
+	}
+	asked := m.options.Fold
+	if text == "" {
+		asked = cmp.Or(asked, defaultFold)
+		return asked, m.store.SetSetting(ctx, foldSetting, asked.String())
+	}
+	kept, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("read the fold: %w", err)
+	}
+	if asked != 0 && asked != kept {
+		return 0, &FoldError{asked, kept}
+	}
+	return kept, nil
 }
 
 // fresh reports whether nothing has happened in the store yet.

@@ -83,6 +83,18 @@ func (m *machine) ask(method, path string, header map[string]string, body io.Rea
 	for name, value := range header {
 		r.Header.Set(name, value)
 	}
+	response, text := m.send(r)
+	if into != nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		if err := d.Decode(into); err != nil {
+			m.t.Fatalf("%s %s: %v in %s", method, path, err, text)
+		}
+	}
+	return response
+}
+
+func (m *machine) send(r *http.Request) (*http.Response, []byte) {
+	m.t.Helper()
 	response, err := m.server.Client().Do(r)
 	if err != nil {
 		m.t.Fatal(err)
@@ -92,13 +104,14 @@ func (m *machine) ask(method, path string, header map[string]string, body io.Rea
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	if into != nil {
-		d := json.NewDecoder(bytes.NewReader(text))
-		if err := d.Decode(into); err != nil {
-			m.t.Fatalf("%s %s: %v in %s", method, path, err, text)
-		}
-	}
-	return response
+	return response, text
+}
+
+// do sends a request and returns the answer's status and text.
+func (m *machine) do(r *http.Request) (int, string) {
+	m.t.Helper()
+	response, text := m.send(r)
+	return response.StatusCode, string(text)
 }
 
 // post sends usage and returns the answer's status and body.

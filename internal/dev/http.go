@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 
@@ -54,7 +55,28 @@ func (m *Machine) Handler() http.Handler {
 		fail(w, http.StatusNotFound, fmt.Sprintf("%s %s is not served here: the Marketplace is at %s", r.Method, r.URL.Path, m.options.MarketplaceEndpoint),
 			"GET / lists what is")
 	})
-	return http.NewCrossOriginProtection().Handler(mux)
+	foreign := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusForbidden, "the request comes from a page of another site", "use curl or a program; pages elsewhere have no say here")
+	})
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(foreign)
+	guarded := protection.Handler(mux)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Origin") != "" && !local(r.Host) { // a name of somebody's that has come to lead here
+			foreign(w, r)
+			return
+		}
+		guarded.ServeHTTP(w, r)
+	})
+}
+
+// local reports whether a Host header names this machine by an address or as localhost, which no other site can.
+func local(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.Trim(host, "[]")
+	return host == "localhost" || net.ParseIP(host) != nil
 }
 
 // Problem is the body of every answer that is an error.

@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -36,6 +37,10 @@ type Taken struct {
 	Late         int       `json:"late"` // written, but after their hour was committed: do not book them again
 	RefusedLines int       `json:"refusedLines"`
 	Refused      []Refused `json:"refused"` // the first 1,000 of them
+	// RefusedTruncated says that more lines were refused than are listed.
+	RefusedTruncated bool `json:"refusedTruncated,omitempty"`
+	// RefusedHint says what to do about refused lines.
+	RefusedHint string `json:"refusedHint,omitempty"`
 	// Set where the request did not come to its end. The counts are then of what came before.
 	*Problem
 }
@@ -54,12 +59,9 @@ const CodeHourCommitted = "HourCommitted"
 // postUsage writes usage while it is read. It answers 200 where every line was taken, 207 where some were refused, 422 where all
 // were, and 503 where it is unknown whether some were written.
 func (m *Machine) postUsage(w http.ResponseWriter, r *http.Request) {
-	key := r.Header.Get("Idempotency-Key")
-	if key == "" {
-		key = rand.Text()
-	}
-	if len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c < '!' || c > '~' }) {
-		fail(w, http.StatusBadRequest, "the Idempotency-Key is longer than 255 characters, or holds others than visible ASCII", "use a UUID, or the hash of what is sent")
+	key, ok := keyOf(r.Header.Values("Idempotency-Key"))
+	if !ok {
+		fail(w, http.StatusBadRequest, "the Idempotency-Key is not 1 to 255 characters of visible ASCII, or there are several", "use a UUID, or the hash of what is sent")
 		return
 	}
 	body, format, ok := usageBody(w, r)
@@ -87,22 +89,55 @@ func (m *Machine) postUsage(w http.ResponseWriter, r *http.Request) {
 	answer(w, status, t.taken)
 }
 
-// usageBody is the request's body as lines of usage.
+// keyOf is the request's key, or a new one where it has none.
+func keyOf(headers []string) (string, bool) {
+	if len(headers) == 0 {
+		return rand.Text(), true
+	}
+	key := headers[0]
+	odd := strings.ContainsFunc(key, func(c rune) bool { return c < '!' || c > '~' })
+	return key, len(headers) == 1 && key != "" && len(key) <= maxKey && !odd
+}
+
+// usageBody is the request's body as lines of usage. What is too large is refused before anything of it is written, as far as it
+// says so.
 func usageBody(w http.ResponseWriter, r *http.Request) (io.Reader, usagefile.Format, bool) {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	switch {
-	case err != nil:
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		fail(w, http.StatusUnsupportedMediaType, fmt.Sprintf("the Content-Encoding %.60q is not read", coding), "send the usage as it is: gunzip it first")
+		return nil, "", false
+	}
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	limit := int64(maxUsage)
+	if kind == "application/json" {
+		limit = maxUsageDoc
+	}
+	if r.ContentLength > limit {
+		fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is larger than %d bytes; nothing of it was written", limit), tooLargeHint)
+		return nil, "", false
+	}
+	switch charset := strings.ToLower(parameters["charset"]); {
+	case err != nil, charset != "" && charset != "utf-8" && charset != "us-ascii":
 	case kind == "text/csv":
 		return http.MaxBytesReader(w, r.Body, maxUsage), usagefile.CSV, true
 	case kind == "application/x-ndjson", kind == "application/ndjson", kind == "application/jsonl":
 		return http.MaxBytesReader(w, r.Body, maxUsage), usagefile.NDJSON, true
 	case kind == "application/json":
-		return newElements(http.MaxBytesReader(w, r.Body, maxUsageDoc)), usagefile.NDJSON, true
+		document, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxUsageDoc))
+		if errors.As(err, new(*http.MaxBytesError)) {
+			fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is larger than %d bytes; nothing of it was written", maxUsageDoc), tooLargeHint)
+			return nil, "", false
+		}
+		if err != nil {
+			return nil, "", false // the caller is gone
+		}
+		return newElements(bytes.NewReader(document)), usagefile.NDJSON, true
 	}
 	fail(w, http.StatusUnsupportedMediaType, fmt.Sprintf("the Content-Type %.60q is not usage", r.Header.Get("Content-Type")),
 		"say text/csv, application/x-ndjson or application/json: curl -H 'Content-Type: text/csv' --data-binary @usage.csv")
 	return nil, "", false
 }
+
+const tooLargeHint = "send it in parts, each under a key of its own, or as application/x-ndjson; awsmp import takes files of any size"
 
 // taking is one request under way.
 type taking struct {
@@ -122,7 +157,7 @@ type taking struct {
 func (t *taking) line(l usagefile.Line, err error) error {
 	var event usage.Event
 	if err == nil {
-		event, err = intake.Event(l, t.machine.clock.Now())
+		event, err = intake.Event(l)
 	}
 	var refusal *usagefile.Refusal
 	switch {
@@ -142,9 +177,12 @@ func (t *taking) line(l usagefile.Line, err error) error {
 
 func (t *taking) refuse(line int, code, reason, hint string) {
 	t.taken.RefusedLines++
-	if len(t.taken.Refused) < maxRefused {
-		t.taken.Refused = append(t.taken.Refused, Refused{line, code, reason, hint})
+	t.taken.RefusedHint = "send the refused lines alone once they are mended, under another key: the others would be written again"
+	if len(t.taken.Refused) == maxRefused {
+		t.taken.RefusedTruncated = true
+		return
 	}
+	t.taken.Refused = append(t.taken.Refused, Refused{line, code, reason, hint})
 }
 
 // write writes the chunk. What has begun goes on when the caller goes away, so that it is not left in doubt without need.
@@ -186,9 +224,13 @@ func (t *taking) fail(w http.ResponseWriter, err error) {
 	switch {
 	case errors.As(err, &large):
 		t.end(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is larger than %d bytes", large.Limit),
-			"send it in parts, each under a key of its own; awsmp import takes files of any size")
+			fmt.Sprintf("the first %d lines are done: send what follows them, in parts, each under another key", t.taken.Lines))
 	case errors.As(err, &file):
-		t.end(w, http.StatusBadRequest, "the usage cannot be read: "+file.Why, file.Hint)
+		hint := file.Hint
+		if t.taken.Lines > 0 {
+			hint += fmt.Sprintf("; the first %d lines are done: send what follows them under another key", t.taken.Lines)
+		}
+		t.end(w, http.StatusBadRequest, "the usage cannot be read: "+file.Why, hint)
 	default:
 		w.Header().Set("Retry-After", "1")
 		t.end(w, http.StatusServiceUnavailable, "it is unknown whether all of it was written: "+err.Error(),

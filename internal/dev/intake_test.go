@@ -82,7 +82,10 @@ func TestUsageIsTaken(t *testing.T) {
 			if name == "many refused" {
 				clear(got.Refused)
 			}
-			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(dev.Taken{}, "ID", "Problem")); diff != "" {
+			if (got.RefusedHint != "") != (got.RefusedLines > 0) || got.RefusedTruncated != (got.RefusedLines > len(got.Refused)) {
+				t.Errorf("of %d refused lines %d are listed: truncated %v, hint %q", got.RefusedLines, len(got.Refused), got.RefusedTruncated, got.RefusedHint)
+			}
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(dev.Taken{}, "ID", "Problem", "RefusedHint", "RefusedTruncated")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			m.wantPlaces(c.units, nil)

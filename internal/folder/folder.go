@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -50,4 +51,39 @@ func SetOffset(ctx context.Context, s Settings, d time.Duration) error {
 		return fmt.Errorf("save the clock's offset: %w", err)
 	}
 	return nil
+}
+
+// offsetAge is how old the offset may be that a Clock goes by.
+const offsetAge = 100 * time.Millisecond
+
+// Clock is a store's clock as a program beside the node sees it: the node may move it at any time. It is safe for concurrent use.
+type Clock struct {
+	settings Settings
+
+	mu     sync.Mutex
+	offset time.Duration
+	read   time.Time
+}
+
+// NewClock is the clock of a store.
+func NewClock(ctx context.Context, s Settings) (*Clock, error) {
+	offset, _, err := Offset(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return &Clock{settings: s, offset: offset, read: time.Now()}, nil
+}
+
+// Now is the store's time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if now.Sub(c.read) > offsetAge {
+		if d, _, err := Offset(context.Background(), c.settings); err == nil { // else the one before
+			c.offset = d
+		}
+		c.read = now
+	}
+	return now.Add(c.offset)
 }

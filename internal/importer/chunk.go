@@ -52,12 +52,12 @@ type rowID struct {
 }
 
 // add takes a line, or the refusal of one, into the chunk.
-func (c *chunk) add(l usagefile.Line, err error, now time.Time) {
+func (c *chunk) add(l usagefile.Line, err error) {
 	c.bytes += l.Size
 	entry := line{number: l.Number, offset: l.Offset, size: l.Size}
 	var event usage.Event
 	if err == nil {
-		event, err = intake.Event(l, now)
+		event, err = intake.Event(l)
 	}
 	if !errors.As(err, &entry.refusal) {
 		entry.event, entry.units = len(c.events), event.Quantity

@@ -21,6 +21,10 @@ type Named struct {
 	offset, size int64 // where the line stands in its file
 }
 
+// Waits reports whether nothing is wrong with the line but that its time has not come. It is taken from the same file later; in a
+// file of refused lines it would be taken twice.
+func (l Named) Waits() bool { return l.Code == codeFuture }
+
 // Names are lines in the order of the file. They are kept on disk, so that a file of which every line is refused takes no more memory
 // than another.
 type Names struct {

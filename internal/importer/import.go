@@ -104,7 +104,7 @@ func (r *run) read(ctx context.Context) error {
 		if len(r.chunk.lines) == 0 {
 			r.now = r.Now().UTC()
 		}
-		r.chunk.add(line, err, r.now)
+		r.chunk.add(line, err)
 		if r.chunk.full(limits) {
 			if err := r.write(ctx); err != nil {
 				return err
@@ -112,6 +112,9 @@ func (r *run) read(ctx context.Context) error {
 		} else if len(r.chunk.lines)%progressLines == 0 {
 			r.progress(line.Offset + line.Size)
 		}
+	}
+	if err := r.Source.cut(); err != nil {
+		return err
 	}
 	if err := r.write(ctx); err != nil {
 		return err

@@ -362,3 +362,36 @@ func TestSourcesThatAreNone(t *testing.T) {
 		t.Errorf("cut off: %v", err)
 	}
 }
+
+// A log that is appended to while it is imported may end in the middle of a number: 12 is about to be 120.
+func TestFileCutInTheMiddleOfALine(t *testing.T) {
+	t.Parallel()
+	whole := header + csvLine("a", "12:00:00", "1")
+	cut := whole + strings.TrimSuffix(csvLine("a", "12:01:00", "12"), ",\n")
+	path := write(t, "usage.csv", cut)
+	source, err := OpenFile(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	if err := os.WriteFile(path, []byte(cut+"0,\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld()
+	_, err = importSource(t.Context(), t, w, source, nil)
+	var fault *usagefile.FileError
+	if !errors.As(err, &fault) || !strings.Contains(fault.Why, "in the middle of a line") {
+		t.Errorf("%v, want the error of a file that is appended to", err)
+	}
+	if _, sum := w.held(t); sum != 0 {
+		t.Errorf("the rows hold %d of a chunk that was cut", sum)
+	}
+	for range 2 { // once it is finished it is taken, also without an end of its last line
+		if _, err := importFile(t, w, write(t, "whole.csv", strings.TrimSuffix(whole, "\n")), nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, sum := w.held(t); sum != 1 {
+		t.Errorf("the rows hold %d, want 1", sum)
+	}
+}

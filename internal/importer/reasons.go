@@ -13,6 +13,7 @@ import (
 const (
 	codeCommitted usagefile.Code = "HourCommitted"
 	codeLate      usagefile.Code = "Late"
+	codeFuture                   = usagefile.Code(metering.TimestampInFuture)
 )
 
 // refusalOf is what the writer's answer means for a line.

@@ -27,7 +27,10 @@ func (s *Source) RefusedName() string {
 	return strings.TrimSuffix(name, filepath.Ext(name)) + ".refused." + string(s.Format)
 }
 
-// WriteRefused writes the refused lines to a file that can be mended and imported: verbatim, for CSV under the header of their file and
+// Mendable is the number of refused lines that WriteRefused writes: all but those that only wait for their time.
+func (o *Outcome) Mendable() int { return o.Refused.Count - o.Codes[codeFuture] }
+
+// WriteRefused writes the refused lines, but for those that only wait, to a file that can be mended and imported: verbatim, for CSV under the header of their file and
 // each after a comment with its reason. The file appears whole or not at all and never takes another's place: with numbered set a
 // number makes the name free, unless the same lines stand there already. It returns the name of the file that holds them.
 func (o *Outcome) WriteRefused(name string, numbered bool) (string, error) {
@@ -77,13 +80,16 @@ func publish(part, name string) error {
 func (o *Outcome) writeRefused(w io.Writer) error {
 	csv := o.source.Format == usagefile.CSV
 	if csv {
-		// The name of their file keeps the refused lines of two files apart even where they are mended to be the same: a file with the
-		// same bytes would be the same import.
-		if _, err := fmt.Fprintf(w, "# refused lines of %s (SHA-256 %s)\n%s\n", oneLine(Shown(o.source.Name)), o.source.ID, o.header); err != nil {
+		// The hash of their file keeps the refused lines of two files apart even where they are mended to be the same: a file with the
+		// same bytes would be the same import. Its name would make two of what is the same, u.csv and ./u.csv.
+		if _, err := fmt.Fprintf(w, "# refused lines of the file with SHA-256 %s\n%s\n", o.source.ID, o.header); err != nil {
 			return err
 		}
 	}
 	return o.Refused.Each(func(l Named) error {
+		if l.Waits() {
+			return nil
+		}
 		if csv {
 			if _, err := fmt.Fprintf(w, "# line %d: %s. Try: %s\n", l.Line, oneLine(l.Reason), oneLine(l.Hint)); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -39,7 +40,7 @@ func TestRefusedLinesAreWrittenVerbatim(t *testing.T) {
 	if err != nil || name != strings.TrimSuffix(path, ".csv")+".refused.csv" {
 		t.Fatal(name, err)
 	}
-	want := "# refused lines of " + path + " (SHA-256 " + out.source.ID + ")\n" + header +
+	want := "# refused lines of the file with SHA-256 " + out.source.ID + "\n" + header +
 		"# line 3: it is not valid UTF-8. Try: save the file as UTF-8\nnot \xff UTF-8\r\n" +
 		"# line 4: a quantity is not a whole number. Try: meter in a smaller unit, so that every quantity is a whole number\n" + csvLine("a", "12:00:00", "2.5") +
 		"# line 6: it is longer than 1 MiB. Try: a row holds at most 400 KB: split its allocations over several rows\n" + tooLong +
@@ -58,6 +59,38 @@ func TestRefusedLinesAreWrittenVerbatim(t *testing.T) {
 	}
 	if _, sum := w.held(t); sum != 10 {
 		t.Errorf("sum %d, want 10", sum)
+	}
+}
+
+// A line whose time has not come is taken from the same file later. It stands in no file of refused lines, or who mends that and also
+// imports the file again would have it twice.
+func TestWaitingLinesAreNotMended(t *testing.T) {
+	t.Parallel()
+	path := write(t, "usage.csv", header+csvLine("a", "12:00:00", "1")+csvLine("a", "12:01:00", "x")+csvLine("a", "14:00:00", "100"))
+	w := newWorld()
+	out, err := importFile(t, w, path, nil)
+	if err != nil || out.Refused.Count != 2 || out.Codes["TimestampInFuture"] != 1 || out.Mendable() != 1 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	name, err := out.WriteRefused(out.source.RefusedName(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := read(t, name)
+	if strings.Contains(refused, "14:00:00") {
+		t.Errorf("the file of refused lines has the line that waits:\n%s", refused)
+	}
+	if err := os.WriteFile(name, []byte(strings.ReplaceAll(refused, ",x,", ",5,")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	later := func(im *Import) { im.Now = func() time.Time { return noon().Add(3 * time.Hour) } }
+	for _, file := range []string{path, name, path, name} {
+		if _, err := importFile(t, w, file, later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, sum := w.held(t); sum != 106 {
+		t.Errorf("the rows hold %d, want 106", sum)
 	}
 }
 

@@ -44,7 +44,11 @@ func OpenFile(ctx context.Context, name string, read func(done, size int64)) (*S
 		return OpenStream(ctx, name, file, read)
 	}
 	s := &Source{Name: name, file: file}
-	if err := s.survey(ctx, file, info.Size(), read); err != nil {
+	err = s.survey(ctx, file, info.Size(), read)
+	if err == nil {
+		err = s.cut()
+	}
+	if err != nil {
 		_ = file.Close()
 		return nil, err
 	}
@@ -100,6 +104,30 @@ func (s *Source) survey(ctx context.Context, file *os.File, size int64, read fun
 		return &usagefile.FileError{Name: s.Name, Why: "it cannot be read: " + err.Error(), Hint: "check the disk", Err: err}
 	}
 	s.ID = digest(sum)
+	return nil
+}
+
+// cut is the error of a file that ends in the middle of a line and has grown since: what is read as 12 may become 120. A file
+// whose last line merely has no end is whole.
+func (s *Source) cut() error {
+	var last [1]byte
+	if s.Size == 0 {
+		return nil
+	}
+	if _, err := s.file.ReadAt(last[:], s.Size-1); err != nil {
+		return fmt.Errorf("read the end of the file: %w", err)
+	}
+	if last[0] == '\n' {
+		return nil
+	}
+	info, err := s.file.Stat()
+	if err != nil {
+		return fmt.Errorf("look at the file: %w", err)
+	}
+	if info.Size() > s.Size {
+		return &usagefile.FileError{Name: s.Name, Why: "a program appends to it, and it was read in the middle of a line",
+			Hint: "import a file that is finished; where nothing else was said, nothing of it was written"}
+	}
 	return nil
 }
 

@@ -4,7 +4,6 @@ package intake
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/awsmp/metering/internal/ledger"
 	"github.com/awsmp/metering/internal/metering"
@@ -12,9 +11,9 @@ import (
 	"github.com/awsmp/metering/usage"
 )
 
-// Event makes usage of a line. The error is a *usagefile.Refusal. Whether the time lies too far ahead is judged by its row, in the
-// writer, at the latest.
-func Event(l usagefile.Line, now time.Time) (usage.Event, error) {
+// Event makes usage of a line. The error is a *usagefile.Refusal. The time is left to the writer, which judges it for whole rows: what
+// the lines of a row are must not depend on when each was read, or the row would be another one when it is sent again.
+func Event(l usagefile.Line) (usage.Event, error) {
 	given, _ := l.Item[metering.AttrPending].(string)
 	row, err := l.Row()
 	if err != nil {
@@ -24,7 +23,7 @@ func Event(l usagefile.Line, now time.Time) (usage.Event, error) {
 	if err != nil {
 		return usage.Event{}, Refuse(l.Number, metering.MalformedTimestamp)
 	}
-	if reason := row.Validate(now); reason != "" {
+	if reason := row.Validate(second.Time()); reason != "" {
 		return usage.Event{}, Refuse(l.Number, reason)
 	}
 	if hour := second.Hour().String(); given != "" && given != hour {

@@ -19,7 +19,7 @@ func (f *File) openCSV() (parser, error) {
 		var refusal *Refusal
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil, f.fault("it holds comments only", "start from the example: awsmp demo --write-example usage.csv", nil)
+			return nil, f.fault("it holds comments only", f.beginning(), nil)
 		case errors.As(err, &refusal):
 			return nil, f.fault(fmt.Sprintf("its header, line %d, is longer than 1 MiB", number), "begin with a line of column names", nil)
 		case err != nil:
@@ -81,6 +81,17 @@ func (f *File) checkHeader(header []string, raw string) error {
 		}
 	}
 	return nil
+}
+
+// beginning is how a file begins. The demo's example has columns of its own, which nothing else reads.
+func (f *File) beginning() string {
+	if len(f.Extra) > 0 {
+		return "start from the example: awsmp demo --write-example usage.csv"
+	}
+	if f.Format == NDJSON {
+		return `write one object a line, like {"licenseArn": "…", "customerAWSAccountId": "…", "dimension": "…", "timestamp": "2026-03-10T14:00:00", "quantity": 3}`
+	}
+	return "begin with a line of column names: " + strings.Join(attributes[:requiredAttributes+1], ",")
 }
 
 func (f *File) known(name string) bool {

@@ -196,7 +196,7 @@ func (f *File) open() (parser, error) {
 	}
 	switch {
 	case text == "" && len(head) < headBytes:
-		return nil, f.fault("it is empty", "start from the example: awsmp demo --write-example usage.csv", nil)
+		return nil, f.fault("it is empty", f.beginning(), nil)
 	case f.Format == NDJSON && strings.HasPrefix(text, "["):
 		return nil, f.fault("it is one JSON list", "write one object a line: jq -c '.[]' "+shown(f.Name), nil)
 	case f.Format == NDJSON:

@@ -4,7 +4,8 @@ package local
 
 import (
 	"context"
-	"sync"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/awsmp/metering/internal/folder"
@@ -16,10 +17,7 @@ import (
 // Table is a folder's store. It is a usage.Table, and safe for concurrent use.
 type Table struct {
 	store *sqlite.Store
-
-	mu     sync.Mutex
-	offset time.Duration
-	read   time.Time
+	clock *folder.Clock
 }
 
 var _ usage.Table = (*Table)(nil)
@@ -28,37 +26,25 @@ var _ usage.Table = (*Table)(nil)
 // store is locked or damaged, or was written by a newer release. The caller closes the table after the writer.
 func Open(ctx context.Context, dir string) (*Table, error) {
 	store, err := sqlite.Open(ctx, folder.Store(dir), sqlite.Options{})
-	if err != nil {
-		return nil, err
+	if p, ok := errors.AsType[*sqlite.Problem](err); ok {
+		return nil, fmt.Errorf("open the store: %w\nTry: %s", err, p.Hint)
 	}
-	t := &Table{store: store}
-	if t.offset, _, err = folder.Offset(ctx, store); err != nil {
+	if err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	clock, err := folder.NewClock(ctx, store)
+	if err != nil {
 		_ = store.Close()
 		return nil, err
 	}
-	t.read = time.Now()
-	return t, nil
+	return &Table{store, clock}, nil
 }
 
 // Close closes the store.
 func (t *Table) Close() error { return t.store.Close() }
 
-// offsetAge is how old the clock's offset may be that Now goes by.
-const offsetAge = 100 * time.Millisecond
-
-// Now is the folder's time: real time, or where awsmp clock has moved it. It belongs into usage.Options.
-func (t *Table) Now() time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now()
-	if now.Sub(t.read) > offsetAge {
-		if d, _, err := folder.Offset(context.Background(), t.store); err == nil { // else the one before
-			t.offset = d
-		}
-		t.read = now
-	}
-	return now.Add(t.offset)
-}
+// Now is the folder's time: real time, or where awsmp clock has moved it. The writer goes by it.
+func (t *Table) Now() time.Time { return t.clock.Now() }
 
 // Record reads a group's record, for usage.Writer.
 func (t *Table) Record(ctx context.Context, g metering.Group) (*metering.Record, error) {

@@ -3,6 +3,7 @@ package local_test
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -98,7 +99,7 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	_, err := local.Open(t.Context(), filepath.Join(t.TempDir(), "missing"))
 	var problem *sqlite.Problem
-	if !errors.As(err, &problem) || problem.Hint == "" {
+	if !errors.As(err, &problem) || !strings.Contains(err.Error(), "its folder does not exist\nTry: make the folder first") {
 		t.Errorf("%v, want a problem with a hint", err)
 	}
 }
