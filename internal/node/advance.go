@@ -63,7 +63,7 @@ func (n *Node) play(ctx context.Context, clock *LiveClock, target func(now time.
 	now := clock.Now()
 	a, to := Advanced{From: now, To: now}, target(now)
 	if to.Before(now) {
-		return a, fmt.Errorf("advance the clock from %s to %s: %w", now.Format(time.RFC3339), to.UTC().Format(time.RFC3339), ErrPast)
+		return a, fmt.Errorf("advance the clock from %s to %s: %w", now.Format(time.RFC3339Nano), to.UTC().Format(time.RFC3339Nano), ErrPast)
 	}
 	for t := n.state.playedUntil(now); ; {
 		open, work := n.state.contexts(ctx)
@@ -79,7 +79,7 @@ func (n *Node) play(ctx context.Context, clock *LiveClock, target func(now time.
 		if err := clock.moveTo(t); err != nil {
 			return a, err
 		}
-		_ = n.RunDue(work, t) // a stage that failed is observed; what it left is found again
+		_ = n.runDue(open, work, t) // a stage that failed is observed; what it left is found again
 		n.state.played(n.jobs, t)
 		a.To, a.Instants = clock.Now(), a.Instants+1
 	}

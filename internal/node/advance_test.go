@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/awsmp/metering/internal/marketplace"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/node"
+	"github.com/awsmp/metering/simulator"
 )
 
 // TestAdvancePlaysEveryInstant: a day passes while no time does; every instant is played once, whether or not the node runs, and
@@ -326,4 +328,52 @@ func TestAdvanceBillsWhatTimeWouldBill(t *testing.T) {
 	if diff := cmp.Diff(passed, advanced); diff != "" || passed[ledger.Billed] != 110 {
 		t.Errorf("billed %d (-passed +advanced):\n%s", passed[ledger.Billed], diff)
 	}
+}
+
+// marking tells of every record that is marked as sent.
+type marking struct {
+	node.Store
+	marked func()
+}
+
+func (m marking) MarkSent(ctx context.Context, s metering.Send) (metering.Outcome[metering.Record], error) {
+	m.marked()
+	return m.Store.MarkSent(ctx, s)
+}
+
+// TestStopDuringAnAdvanceStartsNoCalls: a node that is told to stop while its clock is moved starts no more calls, as at any other time.
+func TestStopDuringAnAdvanceStartsNoCalls(t *testing.T) {
+	var (
+		stop    context.CancelFunc
+		sim     *simulator.Simulator
+		marks   atomic.Int64
+		atStop  atomic.Int64
+		pace    = withPace(func(s *marketplace.Settings) { s.CallsPerSecond, s.Limit = 0.1, time.Hour })
+		watched = withConfig(func(c *node.Config) {
+			c.Store = marking{c.Store, func() {
+				if marks.Add(1) == 60 {
+					atStop.Store(int64(sim.Stats().Calls))
+					stop()
+				}
+			}}
+		})
+	)
+	live(t, afternoon, func(w *world, _ *node.LiveClock, _ *events) {
+		sim = w.sim
+		w.putRecords(many("2026-03-10T14", 40*25, 1)...)
+		ctx, cancel := context.WithCancel(w.ctx)
+		stop = cancel
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		time.Sleep(time.Second)
+		if _, err := w.Advance(w.ctx, 10*time.Minute); !errors.Is(err, node.ErrStopping) {
+			w.t.Errorf("the advance ended with %v", err)
+		}
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+		if calls, before := int64(w.sim.Stats().Calls), atStop.Load(); calls > before+5 { // those that were under way
+			w.t.Errorf("%d calls, %d of them before the stop", calls, before)
+		}
+	}, pace, watched)
 }

@@ -47,18 +47,25 @@ func (n *Node) Next(t time.Time) time.Time {
 
 // RunDue runs every stage that is due at exactly t and then handles the messages that came of it. A stage that fails does not
 // keep the others from running; its work is found again at the next visit.
-func (n *Node) RunDue(ctx context.Context, t time.Time) error {
+func (n *Node) RunDue(ctx context.Context, t time.Time) error { return n.runDue(ctx, ctx, t) }
+
+// runDue runs what is due at t. No stage starts once open has ended; those that it stops go by it, the others by work.
+func (n *Node) runDue(open, work context.Context, t time.Time) error {
 	var errs []error
 	for _, j := range n.jobs {
 		if !j.schedule.Next(t.Add(-time.Nanosecond)).Equal(t) {
 			continue
 		}
+		ctx := work
+		if j.stops {
+			ctx = open
+		}
 		report, err := j.run(ctx)
 		n.observe(j.schedule.Name, report, err)
 		errs = append(errs, err)
-		n.Drain(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		n.Drain(work)
+		if err := errors.Join(open.Err(), work.Err()); err != nil {
+			return err
 		}
 	}
 	return errors.Join(errs...)
