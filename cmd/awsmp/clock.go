@@ -49,9 +49,13 @@ func newClockCommand() *cobra.Command {
 				return err
 			}
 			move, _ := moveOf(args)
+			began, err := decode[dev.Clock](r.call(ctx, http.MethodGet, "/v1/clock", nil))
+			if err != nil {
+				return err
+			}
 			text, err := r.call(ctx, http.MethodPost, "/v1/clock", move)
 			if errors.Is(err, context.Canceled) {
-				return stoppedClock(cmd.Context(), &r)
+				return stoppedClock(cmd.Context(), &r, began, move)
 			}
 			done, err := decode[node.Advanced](text, err)
 			if err != nil {
@@ -99,10 +103,15 @@ func readClock(ctx context.Context, r *remote) (string, error) {
 }
 
 // stoppedClock says where an advance has stopped that its caller gave up.
-func stoppedClock(ctx context.Context, r *remote) error {
+func stoppedClock(ctx context.Context, r *remote, began dev.Clock, move dev.Move) error {
 	clock, err := readClock(ctx, r)
 	if err != nil {
 		return err
 	}
-	return &failure{exitError, fmt.Errorf("interrupted; the clock shows %s", clock), "the same command again goes on from there"}
+	to := move.To
+	if by, err := time.ParseDuration(move.Advance); err == nil { // advance again would go that far once more
+		to = began.Now.Add(by)
+	}
+	return &failure{exitError, fmt.Errorf("interrupted; the clock shows %s", clock),
+		"to go on: awsmp clock to " + to.UTC().Format(time.RFC3339) + dataFlag(r.data)}
 }

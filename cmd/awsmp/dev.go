@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -78,7 +79,7 @@ func newDevCommand() *cobra.Command {
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8787", "address to listen on; port 0 takes a free one")
 	flags.IntVar(&f.lock, "lock", 1, "MeteringLockHours: how many hours an hour stays open for late rows, 1 to 20")
 	flags.StringVar(&f.at, "at", "", "where the clock starts, in UTC: later than the folder's clock, or any time for a new folder")
-	flags.DurationVar(&f.fold, "fold", time.Second, "how long a stretch of usage over HTTP becomes one row, which takes 100 requests: 1s to 5m, dividing the hour")
+	flags.DurationVar(&f.fold, "fold", 0, "how long a stretch of usage over HTTP becomes one row, which takes 100 requests: 1s to 5m, dividing the hour; a folder keeps the first (default: 1s)")
 	flags.StringVar(&f.marketplace, "marketplace-endpoint", "", "send to this service, unsigned, in place of the built-in simulator")
 	flags.StringVar(&f.product, "product-code", simulator.DefaultProductCode, "product code of calls for products of the old kind")
 	return cmd
@@ -88,7 +89,7 @@ func (f devFlags) options() (o dev.Options, err error) {
 	if f.lock < 1 || f.lock > 20 {
 		return o, fmt.Errorf("--lock is %d, and must be 1 to 20", f.lock)
 	}
-	if f.fold < time.Second || f.fold > 5*time.Minute || f.fold%time.Second != 0 || time.Hour%f.fold != 0 {
+	if f.fold != 0 && (f.fold < time.Second || f.fold > 5*time.Minute || f.fold%time.Second != 0 || time.Hour%f.fold != 0) {
 		return o, fmt.Errorf("--fold is %v, and must be 1s to 5m, whole seconds that divide the hour", f.fold)
 	}
 	if f.marketplace != "" {
@@ -100,6 +101,9 @@ func (f devFlags) options() (o dev.Options, err error) {
 	if f.at != "" {
 		if o.At, err = parseInstant(f.at); err != nil {
 			return o, fmt.Errorf("--at: %w", err)
+		}
+		if year := o.At.Year(); year < 1970 || year > 2200 {
+			return o, fmt.Errorf("--at is in the year %d, and must be in 1970 to 2200", year)
 		}
 	}
 	return o, nil
@@ -127,18 +131,19 @@ func runDev(ctx context.Context, out, errs io.Writer, f devFlags, o dev.Options)
 	log := &devLog{out: out}
 	o.Store, o.StorePath, o.Journal, o.Observe = data.Store, data.StorePath(), data.Journal(), log.event
 	o.Log = slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	machine, err := dev.New(ctx, o)
-	if err != nil {
-		return taken(err, f)
-	}
-	defer func() { err = errors.Join(err, machine.Close(context.WithoutCancel(ctx))) }()
+	// The address first: a start that fails for it must not have moved the clock.
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return &failure{exitError, fmt.Errorf("%s is taken by another program", f.addr), "awsmp dev --addr 127.0.0.1:0"}
+		return &failure{exitError, fmt.Errorf("%s is taken by another program", f.addr), "awsmp dev --addr 127.0.0.1:0" + dataFlag(f.data)}
 	}
 	if err != nil {
-		return &failure{exitError, fmt.Errorf("listen on %s: %w", f.addr, err), "awsmp dev --addr 127.0.0.1:8787"}
+		return &failure{exitError, fmt.Errorf("listen on %s: %w", f.addr, err), "awsmp dev --addr 127.0.0.1:8787" + dataFlag(f.data)}
 	}
+	machine, err := dev.New(ctx, o)
+	if err != nil {
+		return taken(errors.Join(err, listener.Close()), f)
+	}
+	defer func() { err = errors.Join(err, machine.Close(context.WithoutCancel(ctx))) }()
 	endpoint := "http://" + listener.Addr().String()
 	if err := data.Announce(endpoint); err != nil {
 		return errors.Join(err, listener.Close())
@@ -154,21 +159,35 @@ func runDev(ctx context.Context, out, errs io.Writer, f devFlags, o dev.Options)
 func taken(err error, f devFlags) error {
 	var inUse *dev.InUseError
 	var clock *dev.ClockError
+	var fold *dev.FoldError
 	switch {
 	case errors.As(err, &inUse):
-		return &failure{exitError, err, "awsmp status" + f.dataFlag() + ", or another folder: awsmp dev --data other-data"}
+		return &failure{exitError, err, "awsmp status" + dataFlag(f.data) + ", or another folder: awsmp dev --data other-data"}
+	case errors.As(err, &fold):
+		return &failure{exitError, err, "leave --fold out, or begin anew: awsmp dev --data other-data --fold " + f.fold.String()}
 	case errors.As(err, &clock):
 		return &failure{exitError, err, "leave --at out to go on from there, or begin anew: awsmp dev --data other-data --at " + f.at}
 	}
 	return stored(err)
 }
 
-// dataFlag is what other commands need to find the node.
-func (f devFlags) dataFlag() string {
-	if f.data == folder.Default {
+// dataFlag is what other commands need to find a folder.
+func dataFlag(data string) string {
+	if data == folder.Default {
 		return ""
 	}
-	return " --data " + f.data
+	return " --data " + word(data)
+}
+
+// word is a word as a shell reads it.
+func word(s string) string {
+	plain := func(c rune) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-_./~:@%+=,", c)
+	}
+	if s != "" && strings.IndexFunc(s, func(c rune) bool { return !plain(c) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 const exampleLicense = "arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef"
@@ -184,11 +203,11 @@ func introduceDev(out io.Writer, endpoint string, f devFlags, m *dev.Machine) {
 	if f.marketplace != "" && m.Offset().Abs() > time.Minute {
 		fmt.Fprint(out, "The Marketplace has a clock of its own, and refuses usage that is too old or too far ahead by it.\n")
 	}
-	fmt.Fprintf(out, "\nWrite usage:\n  curl -sS -H 'Content-Type: application/json' %s/v1/usage -d '{\"licenseArn\": %q, \"customerAWSAccountId\": \"111122223333\", \"dimension\": \"api_calls\", \"timestamp\": %q, \"quantity\": 3}'\n",
+	fmt.Fprintf(out, "\nWrite usage:\n  curl -sS -H 'Content-Type: application/json' -H 'Idempotency-Key: first' %s/v1/usage -d '{\"licenseArn\": %q, \"customerAWSAccountId\": \"111122223333\", \"dimension\": \"api_calls\", \"timestamp\": %q, \"quantity\": 3}'\n",
 		endpoint, exampleLicense, metering.Second(m.Now().Unix()))
-	fmt.Fprintf(out, "  awsmp import usage.csv%s\n", f.dataFlag())
-	fmt.Fprintf(out, "Move the clock:\n  awsmp clock advance 2h%s\n", f.dataFlag())
-	fmt.Fprintf(out, "Look on:\n  awsmp status%s\n  curl %s/v1/ledger\n\n", f.dataFlag(), endpoint)
+	fmt.Fprintf(out, "  awsmp import usage.csv%s\n", dataFlag(f.data))
+	fmt.Fprintf(out, "Move the clock:\n  awsmp clock advance 2h%s\n", dataFlag(f.data))
+	fmt.Fprintf(out, "Look on:\n  awsmp status%s\n  curl %s/v1/ledger\n\n", dataFlag(f.data), endpoint)
 }
 
 // clockText is a time of a node's clock and how it stands to real time.
@@ -196,11 +215,19 @@ func clockText(now time.Time, offset time.Duration) string {
 	text := now.Format("2006-01-02 15:04:05") + " UTC, "
 	switch offset = offset.Round(time.Second); {
 	case offset > 0:
-		return text + offset.String() + " ahead of real time"
+		return text + daysText(offset) + " ahead of real time"
 	case offset < 0:
-		return text + (-offset).String() + " behind real time"
+		return text + daysText(-offset) + " behind real time"
 	}
 	return text + "real time"
+}
+
+// daysText is a duration as a person says it: whole days from two on.
+func daysText(d time.Duration) string {
+	if days := int64(d / (24 * time.Hour)); days >= 2 {
+		return ledger.Counted(days, "day")
+	}
+	return d.String()
 }
 
 // devLog writes a line for each run of a stage that did something.

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -76,7 +75,7 @@ func newImportCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.data, "data", folder.Default, "folder of the store; made where it is missing")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "check everything and write nothing")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "judge every line and write nothing")
 	flags.StringVar(&f.refused, "refused", "", "where refused lines are written; without it a new file beside FILE, as usage.refused.csv")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "write no progress and no summary")
 	flags.BoolVar(&f.json, "json", false, "write one JSON document: counts, late lines, refused lines")
@@ -103,12 +102,12 @@ func runImport(cmd *cobra.Command, name string, f importFlags) error {
 		return notImported(err, name)
 	}
 	defer closeStore()
-	now, err := storeClock(ctx, store)
+	clock, err := folder.NewClock(ctx, store)
 	if err != nil {
 		return notImported(err, name)
 	}
 	bar.importing(source.Size)
-	outcome, err := importer.Import{Source: source, Store: store, Now: now, DryRun: f.dryRun, Progress: bar.imported}.Run(ctx)
+	outcome, err := importer.Import{Source: source, Store: store, Now: clock.Now, DryRun: f.dryRun, Progress: bar.imported}.Run(ctx)
 	defer func() { _ = outcome.Close() }() // there is one in any case
 	bar.clear()
 	if err != nil {
@@ -165,15 +164,6 @@ func makeFolder(path string) error {
 	default:
 		return fmt.Errorf("make the data folder: %w", err)
 	}
-}
-
-// storeClock is the time as the store's node sees it: a node under development may have moved its clock.
-func storeClock(ctx context.Context, store *sqlite.Store) (func() time.Time, error) {
-	offset, _, err := folder.Offset(ctx, store)
-	if err != nil {
-		return nil, err
-	}
-	return func() time.Time { return time.Now().Add(offset) }, nil
 }
 
 // stored is an error of the store; its hint becomes what to try.

@@ -62,9 +62,10 @@ func (b *importBar) imported(bytes int64, lines int) {
 	if !due {
 		return
 	}
-	rate := float64(lines) / max(now.Sub(b.begun).Seconds(), 1e-3)
 	_ = b.bar.Set64(bytes)
-	b.bar.Describe(fmt.Sprintf("importing: %s, %s lines/s", ledger.Counted(int64(lines), "line"), ledger.Thousands(int64(rate))))
+	if spent := now.Sub(b.begun); spent > time.Second { // before that a speed is chance
+		b.bar.Describe(fmt.Sprintf("importing, %s lines/s", ledger.Thousands(int64(float64(lines)/spent.Seconds()))))
+	}
 }
 
 // barPace is how often the bar is drawn anew.
@@ -90,6 +91,5 @@ func (b *importBar) clear() {
 func (b *importBar) begin(size int64, what string) {
 	b.begun, b.shown = time.Now(), time.Time{}
 	b.bar = progressbar.NewOptions64(size, progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowBytes(true), progressbar.OptionShowTotalBytes(true), progressbar.OptionShowCount(),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(20), progressbar.OptionUseANSICodes(true))
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30), progressbar.OptionUseANSICodes(true))
 }

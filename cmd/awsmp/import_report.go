@@ -8,10 +8,12 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/awsmp/metering/internal/folder"
 	"github.com/awsmp/metering/internal/importer"
 	"github.com/awsmp/metering/internal/ledger"
+	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/usagefile"
 )
 
@@ -25,7 +27,7 @@ type importReport struct {
 
 func (r *importReport) write(out, errs io.Writer) error {
 	var unsaved error
-	if r.Refused.Count > 0 && !r.dryRun {
+	if r.Mendable() > 0 && !r.dryRun {
 		name := r.refused
 		if name == "" {
 			name = r.source.RefusedName()
@@ -125,7 +127,11 @@ func (r *importReport) named(errs io.Writer) error {
 		}
 	}
 	if r.saved != "" {
-		fmt.Fprintf(w, "The refused lines stand in %s. Mend them there, then: awsmp import %s\n", r.saved, r.saved)
+		fmt.Fprintf(w, "The refused lines stand in %s. Mend them there, then: awsmp import %s%s\n", r.saved, word(r.saved), dataFlag(r.data))
+	}
+	if n := r.Codes[usagefile.Code(metering.TimestampInFuture)]; n > 0 && !r.dryRun {
+		fmt.Fprintf(w, "%s for their time, and stand in no file of refused lines. Later: awsmp import %s%s, which adds nothing else\n",
+			strings.Replace(ledger.Counted(int64(n), "line")+" wait", "1 line wait", "1 line waits", 1), word(importer.Shown(r.source.Name)), dataFlag(r.data))
 	}
 	return w.Flush()
 }

@@ -56,7 +56,7 @@ func (r *remote) call(ctx context.Context, method, path string, body any) ([]byt
 	}
 	start := "awsmp dev"
 	if r.data != folder.Default {
-		start += " --data " + r.data
+		start += dataFlag(r.data)
 	}
 	absent := &failure{exitError, fmt.Errorf("%w %s", errAbsent, name), start}
 	if address == "" {
