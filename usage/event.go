@@ -57,13 +57,3 @@ func fromMetering(list []metering.Allocation) []Allocation {
 	}
 	return out
 }
-
-// rowSecond is the second of the row that an event at t is folded into: the last one of its stretch.
-func rowSecond(t time.Time, stretch metering.Second) metering.Second {
-	s := metering.Second(t.Unix())
-	into := s % stretch
-	if into < 0 { // before 1970
-		into += stretch
-	}
-	return s - into + stretch - 1
-}

@@ -95,7 +95,7 @@ func (e entry) place() place { return place{e.group, e.second} }
 // check holds an event against everything that one row must keep to, and finds its place. Only the time is left out at which its
 // hour closes. Nothing is changed.
 func (f *fold) check(e *Event, now time.Time) (entry, *Refusal) {
-	second := rowSecond(e.Time, f.stretch)
+	second := metering.Second(e.Time.Unix()).FoldedInto(f.stretch)
 	key := metering.Group{License: e.License, Account: e.Account, Dimension: e.Dimension, Hour: second.Hour()}
 	g, held := f.groups[key]
 	if !held || g.model.CustomerIdentifier != e.CustomerIdentifier {

@@ -17,6 +17,7 @@ import (
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/node"
 	"github.com/awsmp/metering/internal/store"
+	"github.com/awsmp/metering/internal/telemetry"
 	"github.com/awsmp/metering/simulator"
 	"github.com/awsmp/metering/usage"
 )
@@ -60,7 +61,7 @@ type Machine struct {
 	rules   metering.Rules
 	sim     *simulator.Simulator // nil: the Marketplace is elsewhere
 	writer  *usage.Writer
-	metrics meter
+	metrics telemetry.Counters
 	started time.Time
 
 	mu     sync.Mutex

@@ -103,7 +103,7 @@ func (m *Machine) Status(ctx context.Context) (Status, error) {
 		s.Waiting = append(s.Waiting, e)
 	}
 	m.addNode(&s, now)
-	for _, name := range m.metrics.seen() {
+	for _, name := range m.metrics.Metrics() {
 		c := m.metrics.Of(name)
 		s.Metrics = append(s.Metrics, Metric{Name: string(name), Items: c.Items, Units: c.Units})
 	}

@@ -61,7 +61,7 @@ func (c *chunk) add(l usagefile.Line, err error) {
 	}
 	if !errors.As(err, &entry.refusal) {
 		entry.event, entry.units = len(c.events), event.Quantity
-		entry.row = rowID{event.License, event.Account, event.Dimension, foldedSecond(metering.Second(event.Time.Unix()))}
+		entry.row = rowID{event.License, event.Account, event.Dimension, metering.Second(event.Time.Unix()).FoldedInto(metering.Second(fold / time.Second))}
 		c.events = append(c.events, event)
 	}
 	c.lines = append(c.lines, entry)
@@ -73,11 +73,4 @@ func (c *chunk) reset() {
 	clear(c.events)
 	clear(c.lines)
 	c.lines, c.events, c.bytes = c.lines[:0], c.events[:0], 0
-}
-
-const foldSeconds = metering.Second(fold / time.Second)
-
-// foldedSecond is the second of the row that usage of a second is folded into: the last of its minute.
-func foldedSecond(s metering.Second) metering.Second {
-	return s - s%foldSeconds + foldSeconds - 1
 }

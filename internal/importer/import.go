@@ -66,7 +66,6 @@ type run struct {
 	tally  *tally
 	writer *usage.Writer
 	chunk  chunk
-	now    time.Time // stands still for a chunk, so that all lines of a row have the same verdict on their time
 }
 
 // begin notes in the store that this file is being imported, before anything of it is written.
@@ -84,7 +83,7 @@ func (r *run) begin(ctx context.Context) error {
 		table = dryTable{r.Store}
 	}
 	r.tally = &tally{Table: table, again: begun != ""}
-	r.writer, err = usage.NewWriter(r.tally, usage.Options{Fold: fold, Now: func() time.Time { return r.now }})
+	r.writer, err = usage.NewWriter(r.tally, usage.Options{Fold: fold, Now: r.Now})
 	return err
 }
 
@@ -100,9 +99,6 @@ func (r *run) read(ctx context.Context) error {
 		var fault *usagefile.FileError
 		if errors.As(err, &fault) {
 			return err
-		}
-		if len(r.chunk.lines) == 0 {
-			r.now = r.Now().UTC()
 		}
 		r.chunk.add(line, err)
 		if r.chunk.full(limits) {

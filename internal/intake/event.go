@@ -37,35 +37,12 @@ func Event(l usagefile.Line) (usage.Event, error) {
 	}, nil
 }
 
-// allocationsOf are the allocations of a row that is valid. What the typed form would lose something of, a quantity of 3.0 or a field
-// that the API does not know, stands in the row as it was read.
 func allocationsOf(row metering.Row) []usage.Allocation {
-	if raw, ok := row.Other[metering.AttrAllocations].([]any); ok {
-		return looseAllocations(raw)
-	}
 	var list []usage.Allocation
-	for _, a := range row.Allocations {
+	for _, a := range row.Allocated() {
 		into := usage.Allocation{Quantity: a.Quantity}
 		for _, t := range a.Tags {
 			into.Tags = append(into.Tags, usage.Tag(t))
-		}
-		list = append(list, into)
-	}
-	return list
-}
-
-func looseAllocations(raw []any) []usage.Allocation {
-	var list []usage.Allocation
-	for _, entry := range raw {
-		fields, _ := entry.(map[string]any)
-		quantity := metering.RowFromItem(metering.Item{metering.AttrQuantity: fields["AllocatedUsageQuantity"]}).Quantity
-		into := usage.Allocation{Quantity: quantity.N}
-		tags, _ := fields["Tags"].([]any)
-		for _, entry := range tags {
-			tag, _ := entry.(map[string]any)
-			key, _ := tag["Key"].(string)
-			value, _ := tag["Value"].(string)
-			into.Tags = append(into.Tags, usage.Tag{Key: key, Value: value})
 		}
 		list = append(list, into)
 	}

@@ -62,7 +62,7 @@ func (f *Fold) Add(r Row) {
 	if r.Quantity.N == 0 {
 		return // a zero row is neither tagged nor untagged
 	}
-	list, _ := allocationsOf(r.Allocations, r.Other)
+	list := r.Allocated()
 	f.allocated = f.allocated || len(list) > 0
 	f.unallocated = f.unallocated || len(list) == 0
 	if f.allocated && f.unallocated {

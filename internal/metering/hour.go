@@ -74,6 +74,16 @@ func (s Second) Hour() Hour {
 	return Hour(h)
 }
 
+// FoldedInto is the second of the row that usage of s is folded into, where a stretch of so many seconds becomes one row: the last of
+// its stretch.
+func (s Second) FoldedInto(stretch Second) Second {
+	into := s % stretch
+	if into < 0 { // before 1970
+		into += stretch
+	}
+	return s - into + stretch - 1
+}
+
 // Time is the second as an instant.
 func (s Second) Time() time.Time { return time.Unix(int64(s), 0).UTC() }
 

@@ -122,3 +122,26 @@ func TestSecondsBefore1970(t *testing.T) {
 		}
 	}
 }
+
+func TestFoldedInto(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		at, want string
+		stretch  Second
+	}{
+		{"2026-03-10T14:05:00", "2026-03-10T14:05:59", 60},
+		{"2026-03-10T14:05:59", "2026-03-10T14:05:59", 60},
+		{"2026-03-10T14:06:00", "2026-03-10T14:06:59", 60},
+		{"2026-03-10T14:59:59", "2026-03-10T14:59:59", 300},
+		{"2026-03-10T14:05:07", "2026-03-10T14:05:07", 1},
+		{"1969-12-31T23:58:30", "1969-12-31T23:58:59", 60},
+	} {
+		at, err := ParseSecond(tt.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := at.FoldedInto(tt.stretch).String(); got != tt.want {
+			t.Errorf("%s in stretches of %d s: %s, want %s", tt.at, tt.stretch, got, tt.want)
+		}
+	}
+}

@@ -215,6 +215,12 @@ func allocationReason(typed []Allocation, other Item, quantity int64) Reason {
 	return checkAllocations(list, quantity)
 }
 
+// Allocated are the row's allocations as the pipeline reads them, whether the typed form holds them or not; none where they are malformed.
+func (r Row) Allocated() []Allocation {
+	list, _ := allocationsOf(r.Allocations, r.Other)
+	return list
+}
+
 func allocationsOf(typed []Allocation, other Item) ([]Allocation, Reason) {
 	if raw, ok := other[AttrAllocations]; ok {
 		return parseAllocations(raw)

@@ -2,6 +2,8 @@
 package telemetry
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/awsmp/metering/internal/metering"
@@ -35,6 +37,13 @@ func (c *Counters) Emit(m metering.Measure) {
 		key := causeKey{m.Metric, m.Cause}
 		c.cause[key] = add(c.cause[key])
 	}
+}
+
+// Metrics are those that were emitted so far, by name.
+func (c *Counters) Metrics() []metering.Metric {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.total))
 }
 
 // Of is the sum of a metric over all causes.

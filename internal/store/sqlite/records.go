@@ -118,18 +118,9 @@ func (s *Store) changeRecord(ctx context.Context, license, sortKey string, holds
 	return outcome(out, s.write(ctx, 1, func(tx *session) error {
 		out = metering.Outcome[metering.Record]{}
 		old, err := tx.findRecord(license, sortKey)
-		if err != nil || old == nil {
+		if err != nil {
 			return err
 		}
-		if !holds(*old) {
-			out.Old = old
-			return nil
-		}
-		r := apply(*old)
-		if err := store.CheckRecord(&r); err != nil {
-			return refused(err)
-		}
-		out.Done = true
-		return tx.putRecord(store.NormalRecord(r))
+		return changeItem(&out, old, holds, apply, store.CheckRecord, func(r metering.Record) error { return tx.putRecord(store.NormalRecord(r)) })
 	}))
 }

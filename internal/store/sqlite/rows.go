@@ -277,19 +277,27 @@ func (s *Store) RebucketRow(ctx context.Context, b metering.Rebucket) (out meter
 // changeRow is a conditional write on a row that exists. It never makes one.
 func (s *session) changeRow(out *metering.Outcome[metering.Row], license, sortKey string, holds func(metering.Row) bool, apply func(metering.Row) metering.Row) error {
 	old, err := s.findRow(license, sortKey)
-	if err != nil || old == nil {
+	if err != nil {
 		return err
+	}
+	return changeItem(out, old, holds, apply, store.CheckRow, func(r metering.Row) error { return s.putRow(store.NormalRow(r)) })
+}
+
+// changeItem makes another item of old and puts it, if there is one and the condition holds; else out has what stood against it.
+func changeItem[T any](out *metering.Outcome[T], old *T, holds func(T) bool, apply func(T) T, check func(*T) error, put func(T) error) error {
+	if old == nil {
+		return nil
 	}
 	if !holds(*old) {
 		out.Old = old
 		return nil
 	}
-	r := apply(*old)
-	if err := store.CheckRow(&r); err != nil {
+	item := apply(*old)
+	if err := check(&item); err != nil {
 		return refused(err)
 	}
 	out.Done = true
-	return s.putRow(store.NormalRow(r))
+	return put(item)
 }
 
 // GroupRows reads the rows of a group, in the order of their keys.
