@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/awsmp/metering/internal/folder"
 	"github.com/awsmp/metering/internal/ledger"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/store/sqlite"
@@ -132,7 +132,7 @@ func newKilled(t *testing.T, random *rand.Rand) *killedNode {
 func (n *killedNode) start() {
 	for {
 		args := []string{"awsmp", "dev", "--data", n.folder, "--addr", "127.0.0.1:0"}
-		if _, err := os.Stat(filepath.Join(n.folder, "usage.db")); err != nil {
+		if !n.clockSet() { // nor is it where a start was killed between the first byte of the store and its clock
 			args = append(args, "--at", killedStart.Add(10*time.Minute).Format(time.RFC3339))
 		}
 		self, err := os.Executable()
@@ -303,13 +303,33 @@ func (n *killedNode) during(times int, do func()) {
 	<-done
 }
 
-// books are the store's groups, each with what was written and where it is.
-func (n *killedNode) books() map[metering.Group]map[ledger.Cause]ledger.Amount {
-	ctx := context.WithoutCancel(n.t.Context())
-	s, err := sqlite.Open(ctx, filepath.Join(n.folder, "usage.db"), sqlite.Options{})
+// store opens the store of a node that does not run.
+func (n *killedNode) store() *sqlite.Store {
+	s, err := sqlite.Open(n.t.Context(), folder.Store(n.folder), sqlite.Options{})
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	return s
+}
+
+// clockSet reports whether a start came as far as setting the clock.
+func (n *killedNode) clockSet() bool {
+	if _, err := os.Stat(folder.Store(n.folder)); err != nil {
+		return false // the node makes it, not this test
+	}
+	s := n.store()
+	defer s.Close()
+	_, set, err := folder.Offset(n.t.Context(), s)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return set
+}
+
+// books are the store's groups, each with what was written and where it is.
+func (n *killedNode) books() map[metering.Group]map[ledger.Cause]ledger.Amount {
+	ctx := context.WithoutCancel(n.t.Context())
+	s := n.store()
 	defer s.Close()
 	groups := make(map[metering.Group]map[ledger.Cause]ledger.Amount)
 	for license, err := range s.Licenses(ctx) {
