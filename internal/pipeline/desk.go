@@ -97,10 +97,18 @@ func (d *desk) Later(ctx context.Context, r metering.Record) (metering.Record, b
 	return d.mark(ctx, r, first)
 }
 
-// Settle writes verdicts back, in parallel, each metric before its write.
+// Settle writes verdicts back, in parallel. What they come to is counted before the first write, in one measure a metric and
+// cause: as many lines of metrics as records would cost more than the calls.
 func (d *desk) Settle(ctx context.Context, verdicts []metering.Verdict) error {
+	var sum measures
+	for _, v := range verdicts {
+		sum.add(measureOf(v))
+		if v.Status == metering.Success {
+			sum.add(refusedMeasure(rest(v.Record.Quantity, v.Sent.Quantity)))
+		}
+	}
+	sum.emit(d.Metrics)
 	return each(verdicts, func(_ int, v metering.Verdict) error {
-		d.measure(v)
 		out, err := d.Records.FinishRecord(ctx, metering.FinishWith(v, d.Retention, d.Now()))
 		if err != nil {
 			return fmt.Errorf("write verdict back: %w", err)
@@ -142,14 +150,13 @@ func (d *desk) settleChanged(ctx context.Context, v metering.Verdict, current *m
 	return fmt.Errorf("write verdict back: record %s changed %d times meanwhile; it is sent again", v.Record.SortKey, settleAttempts)
 }
 
-// measure counts a verdict before it is written.
-func (d *desk) measure(v metering.Verdict) {
+// measureOf is what a verdict counts as.
+func measureOf(v metering.Verdict) metering.Measure {
 	held, _ := v.Record.Quantity.Count()
 	m := metering.Measure{Items: 1, Units: held}
 	switch v.Status {
 	case metering.Success:
 		m.Metric, m.Units = metering.MetricBilled, v.Sent.Quantity
-		d.measureRefused(rest(v.Record.Quantity, v.Sent.Quantity))
 	case metering.DuplicateRecord:
 		m.Metric = metering.MetricDuplicate
 	case metering.CustomerNotSubscribed:
@@ -157,7 +164,7 @@ func (d *desk) measure(v metering.Verdict) {
 	default:
 		m.Metric, m.Cause = metering.MetricException, v.Reason
 	}
-	d.Metrics.Emit(m)
+	return m
 }
 
 // rest is what a record holds beyond what was billed.

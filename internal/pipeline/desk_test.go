@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -296,4 +298,55 @@ func (r refusingFinish) FinishRecord(ctx context.Context, f metering.Finish) (me
 		return metering.Outcome[metering.Record]{}, errRefused
 	}
 	return r.Records.FinishRecord(ctx, f)
+}
+
+// metered keeps every measure, and says whether one came after the first verdict was written.
+type metered struct {
+	pipeline.Records
+	list    []metering.Measure
+	written atomic.Bool
+	late    bool
+}
+
+func (m *metered) Emit(measure metering.Measure) {
+	m.list, m.late = append(m.list, measure), m.late || m.written.Load()
+}
+
+func (m *metered) FinishRecord(ctx context.Context, f metering.Finish) (metering.Outcome[metering.Record], error) {
+	m.written.Store(true)
+	return m.Records.FinishRecord(ctx, f)
+}
+
+// F44: the verdicts of a call are counted in one measure a metric and cause, and before any of them is written.
+func TestVerdictsOfACallAreCountedTogether(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	fates := map[string]metering.Status{
+		"a": metering.Success, "b": metering.Success, "c": metering.Success, "d": metering.DuplicateRecord, "e": metering.CustomerNotSubscribed, "f": metering.DuplicateRecord,
+	}
+	for d := range fates {
+		b.putRecords(metering.NewRecord(groupOf(licenseOne, d, hour), 4))
+	}
+	counted := &metered{Records: b.store}
+	s := b.submitter(&listing{do: func(desk pipeline.Desk) {
+		var verdicts []metering.Verdict
+		for d, status := range fates {
+			r := b.record(metering.NewRecord(groupOf(licenseOne, d, hour), 4))
+			verdicts = append(verdicts, metering.Verdict{Record: r, Sent: r.Usage(), Status: status, RecordID: "id"})
+		}
+		if err := desk.Settle(b.ctx, verdicts); err != nil {
+			t.Error(err)
+		}
+	}})
+	s.Records, s.Metrics = counted, counted
+	if _, err := s.Run(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(counted.list, func(a, b metering.Measure) int { return strings.Compare(string(a.Metric), string(b.Metric)) })
+	want := []metering.Measure{
+		{Metric: metering.MetricNotSubscribed, Items: 1, Units: 4}, {Metric: metering.MetricDuplicate, Items: 2, Units: 8}, {Metric: metering.MetricBilled, Items: 3, Units: 12},
+	}
+	if diff := cmp.Diff(want, counted.list); diff != "" || counted.late {
+		t.Errorf("counted after a write: %v; measures (-want +got):\n%s", counted.late, diff)
+	}
 }

@@ -66,17 +66,13 @@ func (e *Expirer) Run(ctx context.Context) (Expiry, error) {
 // end ends a batch of records: what is lost is counted first, in one measure a cause, and then written in parallel (F44).
 func (e *Expirer) end(ctx context.Context, batch []metering.Record, now time.Time, done *Expiry) error {
 	finishes := make([]metering.Finish, len(batch))
-	var measures []metering.Measure
+	var sum measures
 	for i, r := range batch {
 		var m metering.Measure
 		finishes[i], m = e.verdict(r, now)
-		measures = addMeasure(measures, m)
+		sum.add(m)
 	}
-	for _, m := range measures {
-		if m.Items > 0 {
-			e.Metrics.Emit(m)
-		}
-	}
+	sum.emit(e.Metrics)
 	var mu sync.Mutex
 	return each(finishes, func(_ int, f metering.Finish) error {
 		out, err := e.Records.FinishRecord(ctx, f)
@@ -90,18 +86,6 @@ func (e *Expirer) end(ctx context.Context, batch []metering.Record, now time.Tim
 		}
 		return nil
 	})
-}
-
-// addMeasure adds m to the measure of the same metric and cause.
-func addMeasure(list []metering.Measure, m metering.Measure) []metering.Measure {
-	for i := range list {
-		if list[i].Metric == m.Metric && list[i].Cause == m.Cause {
-			list[i].Items += m.Items
-			list[i].Units += m.Units
-			return list
-		}
-	}
-	return append(list, m)
 }
 
 func (x *Expiry) count(f metering.Finish) {
@@ -120,7 +104,7 @@ func (x *Expiry) count(f metering.Finish) {
 func (e *Expirer) verdict(r metering.Record, now time.Time) (metering.Finish, metering.Measure) {
 	units, _ := r.Quantity.Count()
 	if f, refused, billed := metering.FinishBilled(r, now); billed {
-		return f, metering.Measure{Metric: metering.MetricDuplicate, Items: min(1, refused), Units: refused}
+		return f, refusedMeasure(refused)
 	}
 	g, reason := r.Group()
 	if reason == "" && !e.Rules.Expirable(g.Hour, now) {

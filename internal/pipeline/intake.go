@@ -250,11 +250,11 @@ func (in *intake) twinOf(s sale, id metering.Identity) metering.Reason {
 	return ""
 }
 
-// measureRefused counts what a record holds beyond what was billed: its hour can take no more (F20).
+// measureRefused counts what a record holds beyond what was billed.
 func (in *intake) measureRefused(units int64) {
-	if units > 0 {
-		in.Metrics.Emit(metering.Measure{Metric: metering.MetricDuplicate, Items: 1, Units: units})
-	}
+	var sum measures
+	sum.add(refusedMeasure(units))
+	sum.emit(in.Metrics)
 }
 
 // finish ends a record. One that cannot be ended fails the run when all others have had their turn.
