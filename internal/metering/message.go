@@ -5,6 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
+)
+
+// Limits of the messages that go into a queue at once (Amazon SQS API reference, SendMessageBatch; developer guide, message quotas).
+const (
+	MaxBatch = 10
+	// MaxBatchBytes bounds each body, and all bodies of a batch together.
+	MaxBatchBytes = 1 << 20
 )
 
 // MaxCleanupRows is how many rows one cleanup message labels.
@@ -97,8 +105,12 @@ func Encode[M WorkMessage | CleanupMessage](m M) string {
 	if err != nil { // unreachable: the bodies hold text, numbers and booleans only
 		panic(err)
 	}
-	return string(body)
+	return carried.Replace(string(body))
 }
+
+// carried writes the two characters that JSON allows and SQS does not carry by their numbers (Amazon SQS API reference,
+// SendMessage): a group whose dimension holds one is visited like any other.
+var carried = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)
 
 // Decode reads a message body. Fields of a newer release are passed over.
 func Decode[M WorkMessage | CleanupMessage](body string) (M, error) {

@@ -159,3 +159,17 @@ func TestUnitsOfACleanupRow(t *testing.T) {
 		t.Errorf("no quantity counts as %d", got)
 	}
 }
+
+// SQS refuses a message with U+FFFE or U+FFFF (Amazon SQS API reference, SendMessage), and a dimension may hold them.
+func TestMessagesHoldWhatSQSCarries(t *testing.T) {
+	t.Parallel()
+	odd := "api\uFFFE\uFFFF\x01\u2028"
+	body := Encode(WorkMessage{License: "l", Dimension: odd})
+	if strings.ContainsAny(body, "\uFFFE\uFFFF\x01") {
+		t.Errorf("body %q", body)
+	}
+	m, err := Decode[WorkMessage](body)
+	if err != nil || m.Dimension != odd {
+		t.Errorf("dimension %q, %v, want %q", m.Dimension, err, odd)
+	}
+}

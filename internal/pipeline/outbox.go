@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/awsmp/metering/internal/metering"
@@ -12,29 +13,37 @@ import (
 type outbox struct {
 	queue   Queue
 	bodies  []string
+	size    int // of the bodies, in bytes
 	sent    int
 	refused int
 }
 
 func (o *outbox) add(ctx context.Context, body string) error {
-	o.bodies = append(o.bodies, body)
-	if len(o.bodies) < MaxBatch {
-		return nil
+	var err error
+	if o.size+len(body) > metering.MaxBatchBytes { // keys may be long: a hundred rows are then half of what a batch takes
+		err = o.flush(ctx)
 	}
-	return o.flush(ctx)
+	o.bodies, o.size = append(o.bodies, body), o.size+len(body)
+	if len(o.bodies) < metering.MaxBatch {
+		return err
+	}
+	return errors.Join(err, o.flush(ctx))
 }
 
+// flush sends what has come together. A batch that fails is given up, so that what follows is still sent: the run fails, and its
+// groups come again.
 func (o *outbox) flush(ctx context.Context) error {
 	if len(o.bodies) == 0 {
 		return nil
 	}
+	n := len(o.bodies)
 	refused, err := o.queue.Send(ctx, o.bodies)
+	o.bodies, o.size = o.bodies[:0], 0
 	if err != nil {
-		return fmt.Errorf("send %d messages: %w", len(o.bodies), err)
+		return fmt.Errorf("send %d messages: %w", n, err)
 	}
-	o.sent += len(o.bodies) - len(refused)
+	o.sent += n - len(refused)
 	o.refused += len(refused)
-	o.bodies = o.bodies[:0]
 	return nil
 }
 

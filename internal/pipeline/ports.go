@@ -44,14 +44,11 @@ type Subscribers interface {
 	Deprovisioning(ctx context.Context) ([]metering.Deprovisioning, error)
 }
 
-// Queue takes messages in, at most MaxBatch at once. The indexes of entries that it refused while taking the others are
+// Queue takes messages in, at most metering.MaxBatch and metering.MaxBatchBytes at once. The indexes of entries that it refused while taking the others are
 // returned; an error means that none is known to be taken.
 type Queue interface {
 	Send(ctx context.Context, bodies []string) (refused []int, err error)
 }
-
-// MaxBatch is how many messages one Send takes (Amazon SQS API reference, SendMessageBatch).
-const MaxBatch = 10
 
 // Metrics takes observations in, from several goroutines.
 type Metrics interface {

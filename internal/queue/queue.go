@@ -2,14 +2,11 @@
 // is the one contract that they all pass.
 package queue
 
-import "time"
+import (
+	"fmt"
+	"time"
 
-// Limits of one Send and one Receive (Amazon SQS API reference, SendMessageBatch and ReceiveMessage; developer guide, message
-// quotas).
-const (
-	MaxBatch = 10
-	// MaxBytes bounds each body, and all bodies of one Send together.
-	MaxBytes = 1 << 20
+	"github.com/awsmp/metering/internal/metering"
 )
 
 // Delivery is one delivery of a message. The same message may be delivered again, under another receipt.
@@ -19,4 +16,22 @@ type Delivery struct {
 	Body     string
 	Receives int // how often the message has been delivered, this time included
 	SentAt   time.Time
+}
+
+// CheckBatch refuses what no Send takes: no body or too many, an empty one, or too much together.
+func CheckBatch(bodies []string) error {
+	if len(bodies) == 0 || len(bodies) > metering.MaxBatch {
+		return fmt.Errorf("send messages: %d entries, one batch takes 1 to %d", len(bodies), metering.MaxBatch)
+	}
+	size := 0
+	for i, body := range bodies {
+		if body == "" {
+			return fmt.Errorf("send messages: entry %d is empty", i)
+		}
+		size += len(body)
+	}
+	if size > metering.MaxBatchBytes {
+		return fmt.Errorf("send messages: %d bytes, one batch takes %d", size, metering.MaxBatchBytes)
+	}
+	return nil
 }

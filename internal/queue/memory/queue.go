@@ -5,13 +5,13 @@ package memory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/tidwall/btree"
 
+	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/queue"
 )
 
@@ -71,24 +71,14 @@ func New(o Options) *Queue {
 	}
 }
 
-// Send takes up to queue.MaxBatch bodies in, of up to queue.MaxBytes together. The indexes of entries that were refused while
+// Send takes up to metering.MaxBatch bodies in, of up to metering.MaxBatchBytes together. The indexes of entries that were refused while
 // the others were taken are returned; an error means that none was taken.
 func (q *Queue) Send(ctx context.Context, bodies []string) (refused []int, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if len(bodies) == 0 || len(bodies) > queue.MaxBatch {
-		return nil, fmt.Errorf("send messages: %d entries, one batch takes 1 to %d", len(bodies), queue.MaxBatch)
-	}
-	size := 0
-	for i, body := range bodies {
-		if body == "" {
-			return nil, fmt.Errorf("send messages: entry %d is empty", i)
-		}
-		size += len(body)
-	}
-	if size > queue.MaxBytes {
-		return nil, fmt.Errorf("send messages: %d bytes, one batch takes %d", size, queue.MaxBytes)
+	if err := queue.CheckBatch(bodies); err != nil {
+		return nil, err
 	}
 	now := q.opts.Now()
 	for i, body := range bodies {
@@ -109,13 +99,13 @@ func (q *Queue) take(body string, sentAt, now time.Time) {
 	q.waiting.Set(&message{number: q.serial, body: body, sentAt: sentAt, visibleAt: now})
 }
 
-// Receive delivers up to limit visible messages, queue.MaxBatch at most, and does not wait for any. A message that has been
+// Receive delivers up to limit visible messages, metering.MaxBatch at most, and does not wait for any. A message that has been
 // delivered MaxReceive times goes to the dead letters instead.
 func (q *Queue) Receive(ctx context.Context, limit int) ([]queue.Delivery, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return q.deliver(min(limit, queue.MaxBatch)), nil
+	return q.deliver(min(limit, metering.MaxBatch)), nil
 }
 
 func (q *Queue) deliver(limit int) []queue.Delivery {

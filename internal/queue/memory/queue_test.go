@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
 	"github.com/awsmp/metering/internal/queue"
 	"github.com/awsmp/metering/internal/queue/memory"
@@ -53,13 +54,6 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func TestBatchesArePortSized(t *testing.T) {
-	t.Parallel()
-	if queue.MaxBatch != pipeline.MaxBatch {
-		t.Errorf("a batch is %d entries here and %d for the stages", queue.MaxBatch, pipeline.MaxBatch)
-	}
-}
-
 type fixture struct {
 	*clock
 	queue, dead *memory.Queue
@@ -77,7 +71,7 @@ func open(o memory.Options) fixture {
 
 func (f fixture) send(t *testing.T, bodies ...string) {
 	t.Helper()
-	for part := range slices.Chunk(bodies, queue.MaxBatch) {
+	for part := range slices.Chunk(bodies, metering.MaxBatch) {
 		if refused, err := f.queue.Send(t.Context(), part); err != nil || len(refused) != 0 {
 			t.Fatalf("Send: %v refused, %v", refused, err)
 		}
@@ -143,7 +137,7 @@ func TestReceiveLimits(t *testing.T) {
 	t.Parallel()
 	f := open(memory.Options{})
 	f.send(t, names(25)...)
-	for _, tt := range []struct{ limit, want int }{{0, 0}, {-1, 0}, {3, 3}, {100, queue.MaxBatch}} {
+	for _, tt := range []struct{ limit, want int }{{0, 0}, {-1, 0}, {3, 3}, {100, metering.MaxBatch}} {
 		if got, err := f.queue.Receive(t.Context(), tt.limit); err != nil || len(got) != tt.want {
 			t.Errorf("Receive(%d): %d deliveries, %v; want %d", tt.limit, len(got), err, tt.want)
 		}
