@@ -87,15 +87,15 @@ type Measure struct {
 
 // SendReport is what came of sending records to the Marketplace.
 type SendReport struct {
-	Calls            int   // calls answered or attempted, repeats included
-	Throttled        int   // calls that were throttled and repeated
-	Settled          int   // records with a verdict that was handed over
-	Unprocessed      int   // records that the service left unprocessed twice: still pending
-	UnprocessedUnits int64 // their units
-	Unmatched        int   // results that speak of none of our records
-	InDoubt          int   // records refused now that may have been billed by an earlier, unanswered call: still pending
-	InDoubtUnits     int64 // their units
-	Left             int   // records not reached in time: still pending
+	Calls            int   `json:"calls"`            // calls answered or attempted, repeats included
+	Throttled        int   `json:"throttled"`        // calls that were throttled and repeated
+	Settled          int   `json:"settled"`          // records with a verdict that was handed over
+	Unprocessed      int   `json:"unprocessed"`      // records that the service left unprocessed twice: still pending
+	UnprocessedUnits int64 `json:"unprocessedUnits"` // their units
+	Unmatched        int   `json:"unmatched"`        // results that speak of none of our records
+	InDoubt          int   `json:"inDoubt"`          // records refused now that may have been billed by an earlier, unanswered call: still pending
+	InDoubtUnits     int64 `json:"inDoubtUnits"`     // their units
+	Left             int   `json:"left"`             // records not reached in time: still pending
 }
 
 // Masked is an identifier fit for a log: enough to recognise one that you hold, too little to learn one.

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -35,20 +34,20 @@ const expiryBatch = 25
 func (e *Expirer) Run(ctx context.Context) (Expiry, error) {
 	var (
 		done Expiry
-		errs []error
+		errs problems
 	)
 	now := e.Now()
 	for h := range e.Rules.SweepHours(now) {
 		var batch []metering.Record
 		flush := func() {
 			if err := e.end(ctx, batch, now, &done); err != nil {
-				errs = append(errs, err) // the next records may well succeed
+				errs.add(err) // the next records may well succeed
 			}
 			batch = batch[:0]
 		}
 		for r, err := range e.Records.PendingRecords(ctx, h, "") {
 			if err != nil {
-				errs = append(errs, fmt.Errorf("read pending records of %v: %w", h, err))
+				errs.add(fmt.Errorf("read pending records of %v: %w", h, err))
 				break
 			}
 			if batch = append(batch, r); len(batch) == expiryBatch {
@@ -60,7 +59,7 @@ func (e *Expirer) Run(ctx context.Context) (Expiry, error) {
 			return done, err
 		}
 	}
-	return done, errors.Join(errs...)
+	return done, errs.err()
 }
 
 // end ends a batch of records: what is lost is counted first, in one measure a cause, and then written in parallel (F44).
