@@ -47,6 +47,60 @@ func TestTheTimeLimitStopsStartingCalls(t *testing.T) {
 	})
 }
 
+// A function that AWS ends at its timeout must have stored what its calls have billed: 15 s for a call, 10 s for the verdicts.
+func TestTheContextsDeadlineStopsStartingCalls(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name       string
+		limit, end time.Duration // of the settings (0: the default), and of the context
+		last       time.Duration // calls start up to here
+	}{
+		{"the context ends first", 0, 40 * time.Second, 15 * time.Second},
+		{"the limit ends first", 5 * time.Second, 300 * time.Second, 5 * time.Second},
+		{"a function's 300 s leave the limit of 270 s alone", 0, 298 * time.Second, 270 * time.Second},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				start := begin(t)
+				pending := records(25 * 600)
+				books := deskOf(pending...)
+				service := &api{latency: 15 * time.Second}
+				ctx, cancel := context.WithTimeout(t.Context(), test.end)
+				defer cancel()
+				sender := marketplace.NewSender(service, marketplace.Settings{Limit: test.limit, InFlight: 200, CallsPerSecond: 2})
+				report, err := sender.Send(ctx, []lane{laneOf(pending...)}, books)
+				if err != nil {
+					t.Fatalf("error %v: running out of time is none", err)
+				}
+				last := service.started[len(service.started)-1].Sub(start)
+				if last >= test.last || last < test.last-time.Second {
+					t.Errorf("the last call started after %v, want just before %v", last, test.last)
+				}
+				if ctx.Err() != nil || report.Settled != 25*report.Calls || report.Left == 0 {
+					t.Errorf("report %+v, context %v", report, ctx.Err())
+				}
+			})
+		})
+	}
+}
+
+func TestAContextTooShortForOneCallIsAnError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begin(t)
+		pending := records(30)
+		books, service := deskOf(pending...), &api{}
+		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+		defer cancel()
+		report, err := marketplace.NewSender(service, marketplace.Settings{}).Send(ctx, []lane{laneOf(pending...)}, books)
+		if err == nil || report.Calls != 0 || len(books.prepared) != 0 {
+			t.Errorf("report %+v, error %v, %d records marked: want an error and nothing begun", report, err, len(books.prepared))
+		}
+	})
+}
+
 func TestACancelledRunSettlesWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,6 +23,12 @@ const (
 	maxAhead = 4
 	// maxProblems bounds the errors that one run reports one by one.
 	maxProblems = 8
+
+	// writeBack is what is left for the verdicts of the last call: 25 conditional writes at once, each repeated where the
+	// store throttles.
+	writeBack = 10 * time.Second
+	// reserve is what the last call may take until its verdicts are stored.
+	reserve = callTimeout + writeBack
 )
 
 // Settings are the limits of a Sender; a zero is the default named here.
@@ -30,7 +36,7 @@ type Settings struct {
 	CallsPerSecond float64 // 10: the service's limit for an account in a Region
 	InFlight       int     // 32: calls at once, from the marking of their records to the writing of their verdicts
 	// Limit is how long after its start a run begins calls: 270 s. Those under way may take another 15 s and their
-	// verdicts' writes.
+	// verdicts' writes. Where the context ends sooner than that, calls stop 25 s before it does.
 	Limit            time.Duration
 	ThrottlePatience time.Duration // 30 s: how long a run goes on while every call is throttled
 	UnprocessedPause time.Duration // 2 s: before records that the service left unprocessed are sent again
@@ -92,9 +98,15 @@ func NewSender(api API, s Settings) *Sender {
 //
 // It returns an error when the service failed for no record's fault, when it throttled every call for too long, when a lane or
 // the desk failed, or when ctx ended. In the first two cases and the last no further call starts; those under way are waited
-// for and settled. Running into Settings.Limit is no error. Whatever has no verdict is left as it is.
+// for and settled. Running out of time, by Settings.Limit or by the deadline of ctx, is no error, unless ctx leaves no time for
+// even one call. Whatever has no verdict is left as it is.
 func (s *Sender) Send(ctx context.Context, lanes []iter.Seq2[metering.Record, error], desk Desk) (metering.SendReport, error) {
-	r := newRun(ctx, s, desk)
+	limit := s.limit(ctx)
+	if limit <= 0 {
+		return metering.SendReport{}, fmt.Errorf(
+			"start calls: there is less time than the %v that a call and the writing of its verdicts may take (give the run more: 300s is usual)", reserve)
+	}
+	r := newRun(ctx, s, limit, desk)
 	defer r.stop()
 	for _, lane := range lanes {
 		if r.over() {
@@ -106,6 +118,16 @@ func (s *Sender) Send(ctx context.Context, lanes []iter.Seq2[metering.Record, er
 	r.sendSuspects()
 	r.calls.Wait()
 	return r.result(ctx)
+}
+
+// limit is how long calls may start from now on.
+func (s *Sender) limit(ctx context.Context) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return s.settings.Limit
+	}
+	// A context ends by the machine's clock, which need not be the one of the settings.
+	return min(s.settings.Limit, time.Until(end)-reserve)
 }
 
 // run is one Send.
@@ -132,11 +154,11 @@ type run struct {
 	suspects       suspects
 }
 
-func newRun(ctx context.Context, s *Sender, desk Desk) *run {
+func newRun(ctx context.Context, s *Sender, limit time.Duration, desk Desk) *run {
 	open, stop := context.WithCancel(ctx)
 	return &run{
 		Sender: s, ctx: ctx, open: open, stop: stop, desk: desk,
-		deadline: s.settings.Now().Add(s.settings.Limit),
+		deadline: s.settings.Now().Add(limit),
 		inFlight: make(chan struct{}, s.settings.InFlight),
 		ahead:    make(chan struct{}, maxAhead),
 		gate:     make(chan struct{}, 1),
