@@ -122,9 +122,6 @@ func New(c Config) (*Node, error) {
 // Finalize ends the last hour of licenses whose window is over.
 func (n *Node) Finalize(ctx context.Context) (int, error) {
 	list, err := n.config.Store.Deprovisioning(ctx)
-	if err != nil {
-		return 0, err
-	}
 	ended := 0
 	for _, l := range list {
 		if l.Expiry.After(n.config.Clock.Now()) {
@@ -135,7 +132,7 @@ func (n *Node) Finalize(ctx context.Context) (int, error) {
 		}
 		ended++
 	}
-	return ended, nil
+	return ended, err
 }
 
 func (n *Node) discover(ctx context.Context, slice func(int) pipeline.Slice, first, last int) (pipeline.Discovery, error) {

@@ -112,13 +112,10 @@ func (d *Discoverer) ageout(ctx context.Context, shard int, now time.Time) (Disc
 
 func (d *Discoverer) flush(ctx context.Context, now time.Time) (Discovery, error) {
 	expiries, err := deprovisioning(ctx, d.Subscribers)
-	if err != nil {
-		return Discovery{}, err
-	}
 	var (
 		mu    sync.Mutex
 		total = Discovery{Licenses: len(expiries)}
-		errs  []error
+		errs  = []error{err}
 		group errgroup.Group
 	)
 	group.SetLimit(flushParallel)
@@ -146,11 +143,12 @@ func (d *Discoverer) flush(ctx context.Context, now time.Time) (Discovery, error
 	return total, errors.Join(errs...)
 }
 
-// deprovisioning are the licenses in their last hour and when it ends; the earliest end counts.
+// deprovisioning are the licenses in their last hour and when it ends; the earliest end counts. Beside an error stand those that could
+// be read.
 func deprovisioning(ctx context.Context, subscribers Subscribers) (map[string]time.Time, error) {
 	list, err := subscribers.Deprovisioning(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list deprovisioning licenses: %w", err)
+		err = fmt.Errorf("list deprovisioning licenses: %w", err)
 	}
 	expiries := make(map[string]time.Time, len(list))
 	for _, l := range list {
@@ -158,7 +156,7 @@ func deprovisioning(ctx context.Context, subscribers Subscribers) (map[string]ti
 			expiries[l.License] = l.Expiry
 		}
 	}
-	return expiries, nil
+	return expiries, err
 }
 
 // Add sums what several runs saw and did.

@@ -295,3 +295,35 @@ func TestLookupOfClosingLicensesNeverBlocks(t *testing.T) {
 		t.Error("the flush should have failed")
 	}
 }
+
+// patchySubscribers have an entry that cannot be read among others.
+type patchySubscribers struct{ list []metering.Deprovisioning }
+
+func (p patchySubscribers) Deprovisioning(context.Context) ([]metering.Deprovisioning, error) {
+	return p.list, errRefused
+}
+
+// One subscriber whose last hour cannot be read costs no other license its own: the others are flushed and go first, and the failure is
+// told.
+func TestOneUnreadableLastHourCostsNoOther(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	subscribers := patchySubscribers{[]metering.Deprovisioning{{License: licenseTwo, Account: buyer, Expiry: noon.Add(30 * time.Minute)}}}
+	b.put(rowAt(groupOf(licenseTwo, apiCalls, hour), 0, 1), rowAt(groupOf(licenseOne, apiCalls, hour), 0, 1))
+	d := b.discoverer()
+	d.Subscribers = subscribers
+	if found, err := d.Run(b.ctx, pipeline.FlushSlice()); !errors.Is(err, errRefused) || found.Enqueued != 1 || found.Licenses != 1 {
+		t.Errorf("flush: %+v, %v", found, err)
+	}
+
+	b.putRecords(metering.NewRecord(groupOf(licenseOne, apiCalls, hour-1), 1), metering.NewRecord(groupOf(licenseTwo, apiCalls, hour), 1))
+	m := &listing{}
+	s := b.submitter(m)
+	s.Subscribers = subscribers
+	if _, err := s.Run(b.ctx); err != nil || len(m.sent) != 3 || len(m.sent[0]) != 1 || m.sent[0][0].License != licenseTwo {
+		t.Errorf("lanes %+v, %v", m.sent, err)
+	}
+	if n := b.metrics.Of(metering.MetricDeprovisioningLookup).Items; n != 1 {
+		t.Errorf("metric %d", n)
+	}
+}

@@ -40,7 +40,8 @@ type Records interface {
 
 // Subscribers is what the pipeline asks of the subscribers table.
 type Subscribers interface {
-	// Deprovisioning lists the licenses in their last hour.
+	// Deprovisioning lists the licenses in their last hour. Beside an error stands what could be read: one entry that cannot be
+	// costs no other license its last hour.
 	Deprovisioning(ctx context.Context) ([]metering.Deprovisioning, error)
 }
 
