@@ -155,20 +155,27 @@ func (c *Cleaner) measure(m metering.CleanupMessage) {
 }
 
 // persist labels rows, those again after a pause for which the store does not answer; the pauses are drawn at random so that
-// writers who were throttled together do not come back together.
+// writers who were throttled together do not come back together. What would fail again as it is, as a missing permission, is left to
+// the message's next delivery at once.
 func (c *Cleaner) persist(ctx context.Context, m metering.CleanupMessage, rows []metering.CleanupRow) error {
 	for attempt := 0; ; attempt++ {
 		var err error
 		if rows, err = c.label(ctx, m, rows); err == nil {
 			return nil
 		}
-		if attempt+1 == labelAttempts || ctx.Err() != nil {
+		if attempt+1 == labelAttempts || lasting(err) || ctx.Err() != nil {
 			return fmt.Errorf("label rows: %w", err)
 		}
 		if err := c.Sleep(ctx, c.jitter(min(labelBackoff<<attempt, labelBackoffTo))); err != nil {
 			return err
 		}
 	}
+}
+
+// lasting reports whether an error says of itself that the same call is no use again.
+func lasting(err error) bool {
+	var known interface{ Retry() bool }
+	return errors.As(err, &known) && !known.Retry()
 }
 
 func (c *Cleaner) jitter(d time.Duration) time.Duration {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
+	"github.com/awsmp/metering/internal/telemetry"
 )
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -259,5 +261,53 @@ func TestLabelThatNoLongerFits(t *testing.T) {
 	}
 	if got, _ := b.store.Row(b.ctx, gone.License, gone.SortKey); got != nil {
 		t.Errorf("ghost %+v", got)
+	}
+}
+
+// denied is an error that says of itself whether the call is any use again.
+type denied struct{ again bool }
+
+func (d denied) Error() string { return "denied by the test" }
+func (d denied) Retry() bool   { return d.again }
+
+type deniedRows struct {
+	pipeline.Rows
+	err   error
+	calls atomic.Int64
+}
+
+func (r *deniedRows) LabelRows(_ context.Context, labels []metering.Label) []metering.Labelled {
+	r.calls.Add(1)
+	out := make([]metering.Labelled, len(labels))
+	for i := range out {
+		out[i].Err = fmt.Errorf("label row: %w", r.err)
+	}
+	return out
+}
+
+// What fails again as it is, as a label without permission, is left to the next delivery at once: a batch of 500 rows would else use up
+// the function's time, at every delivery.
+func TestALastingFailureIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err  error
+		want int64
+	}{
+		"it lasts": {denied{}, 2}, "it may pass": {denied{again: true}, 12}, "nobody knows": {errRefused, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rows, g := &deniedRows{err: c.err}, groupOf(licenseOne, apiCalls, hour)
+				cleaner := &pipeline.Cleaner{Rows: rows, Metrics: &telemetry.Counters{}, Now: time.Now, Sleep: sleep}
+				body := metering.Encode(metering.CleanupMessage{
+					License: licenseOne, Covered: true, Status: metering.Aggregated, Reason: "because",
+					Rows: []metering.CleanupRow{metering.CoveredRow(g, hour.Second(0), 1), metering.CoveredRow(g, hour.Second(1), 1)},
+				})
+				if failed := cleaner.Handle(t.Context(), []pipeline.Message{{ID: "one", Body: body}}); len(failed) != 1 || rows.calls.Load() != c.want {
+					t.Errorf("failed %v after %d writes, want the message after %d", failed, rows.calls.Load(), c.want)
+				}
+			})
+		})
 	}
 }
