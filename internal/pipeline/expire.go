@@ -27,8 +27,8 @@ type Expiry struct {
 	Rejected int `json:"rejected"` // records whose key names no hour, or another one than their marker
 }
 
-// expiryBatch is how many records are ended at once.
-const expiryBatch = 25
+// finishBatch is how many records are ended at once.
+const finishBatch = 25
 
 // Run looks at the hours past billing: the last three days at every run, older ones once a day.
 func (e *Expirer) Run(ctx context.Context) (Expiry, error) {
@@ -50,7 +50,7 @@ func (e *Expirer) Run(ctx context.Context) (Expiry, error) {
 				errs.add(fmt.Errorf("read pending records of %v: %w", h, err))
 				break
 			}
-			if batch = append(batch, r); len(batch) == expiryBatch {
+			if batch = append(batch, r); len(batch) == finishBatch {
 				flush()
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/awsmp/metering/internal/metering"
@@ -53,7 +54,7 @@ func (s *Submitter) Run(ctx context.Context) (Submission, error) {
 	closing, err := deprovisioning(ctx, s.Subscribers)
 	if err != nil { // a preference that cannot be looked up never blocks the rest
 		s.Metrics.Emit(metering.Measure{Metric: metering.MetricDeprovisioningLookup, Items: 1})
-		logger(s.Log).Warn("licenses in their last hour could not be looked up; they go with the backlog", "error", err)
+		logger(s.Log).Warn("licenses in their last hour could not all be looked up; the others go with the backlog", "error", err)
 	}
 	d := &desk{newIntake(s, closing)}
 	lanes := d.lanes(ctx, s.Now())
@@ -74,27 +75,62 @@ func (s *Submitter) Run(ctx context.Context) (Submission, error) {
 	return Submission{SendReport: report, Rejected: d.rejected}, errors.Join(err, d.err())
 }
 
-// dryRun ends every record as it would have been sent.
+// dryRun ends every record as it would have been sent, some at once. What time does not suffice for waits for the next run.
 func (d *desk) dryRun(ctx context.Context, lanes []iter.Seq2[metering.Record, error]) (int, error) {
-	n, errs := 0, []error(nil)
+	var (
+		n     int
+		errs  problems
+		batch []metering.Record
+	)
+	flush := func() {
+		done, err := d.finishDry(ctx, batch)
+		n, batch = n+done, batch[:0]
+		if ctx.Err() == nil { // else it is time that they lacked
+			errs.add(err)
+		}
+	}
 	for _, lane := range lanes {
 		for r, err := range lane {
-			if err != nil {
-				errs = append(errs, err)
+			if ctx.Err() != nil {
 				break
+			}
+			if err != nil {
+				errs.add(err)
+				continue
 			}
 			if r.SentQuantity.Whole {
 				continue // a live run has sent it and may yet learn what became of it
 			}
-			logger(d.Log).Info("dry run: would submit", "license", metering.Masked(r.License), "account", metering.Masked(r.Account),
-				"dimension", r.Dimension, "hour", r.HourBucket, "quantity", r.Quantity.N)
-			d.Metrics.Emit(metering.Measure{Metric: metering.MetricDryRun, Items: 1, Units: r.Quantity.N})
-			if _, err := d.Records.FinishRecord(ctx, metering.FinishDryRun(r, d.Now())); err != nil {
-				errs = append(errs, fmt.Errorf("finish record: %w", err))
-				continue
+			if batch = append(batch, r); len(batch) == finishBatch {
+				flush()
 			}
-			n++
 		}
 	}
-	return n, errors.Join(errs...)
+	flush()
+	if ctx.Err() != nil {
+		logger(d.Log).Warn("dry run: out of time; the next run goes on", "done", n)
+	}
+	return n, errs.err()
+}
+
+// finishDry ends a batch of records, and returns how many it has ended and the first error of the others.
+func (d *desk) finishDry(ctx context.Context, batch []metering.Record) (int, error) {
+	var (
+		sum  measures
+		done atomic.Int64
+	)
+	for _, r := range batch {
+		logger(d.Log).Info("dry run: would submit", "license", metering.Masked(r.License), "account", metering.Masked(r.Account),
+			"dimension", r.Dimension, "hour", r.HourBucket, "quantity", r.Quantity.N)
+		sum.add(metering.Measure{Metric: metering.MetricDryRun, Items: 1, Units: r.Quantity.N})
+	}
+	sum.emit(d.Metrics)
+	err := each(batch, func(_ int, r metering.Record) error {
+		if _, err := d.Records.FinishRecord(ctx, metering.FinishDryRun(r, d.Now())); err != nil {
+			return fmt.Errorf("finish record: %w", err)
+		}
+		done.Add(1)
+		return nil
+	})
+	return int(done.Load()), err
 }

@@ -3,9 +3,12 @@ package pipeline_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,4 +157,67 @@ func TestOneRecordNeverHoldsUpExpiry(t *testing.T) {
 	if got, err := e.Run(b.ctx); err == nil || got.Expired != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
+}
+
+// stuckRecords end nothing, and count the tries.
+type stuckRecords struct {
+	pipeline.Records
+	tries atomic.Int64
+	then  func(tries int64)
+}
+
+func (r *stuckRecords) FinishRecord(ctx context.Context, f metering.Finish) (metering.Outcome[metering.Record], error) {
+	n := r.tries.Add(1)
+	if r.then == nil {
+		return metering.Outcome[metering.Record]{}, fmt.Errorf("%w: %s", errRefused, f.SortKey)
+	}
+	if r.then(n); ctx.Err() != nil {
+		return metering.Outcome[metering.Record]{}, ctx.Err()
+	}
+	return r.Records.FinishRecord(ctx, f)
+}
+
+// F44: a dry run whose writes are refused tries every record and tells of a few; one that runs out of time leaves the rest to the next
+// run, and that is no error.
+func TestADryRunThatCannotEndItsRecords(t *testing.T) {
+	t.Parallel()
+	const count = 600
+	fill := func(t *testing.T) *bench {
+		b := newBench(t)
+		for i := range count {
+			b.putRecords(metering.NewRecord(groupOf(licenseOne, fmt.Sprintf("d-%03d", i), hour), 1))
+		}
+		return b
+	}
+	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
+		b := fill(t)
+		stuck := &stuckRecords{Records: b.store}
+		s := b.submitter(nil)
+		s.DryRun, s.Records = true, stuck
+		done, err := s.Run(b.ctx)
+		if lines := strings.Count(fmt.Sprint(err), "\n") + 1; !errors.Is(err, errRefused) || lines > 10 || done.DryRun != 0 || stuck.tries.Load() != count {
+			t.Errorf("%d done after %d tries, %d lines: %v", done.DryRun, stuck.tries.Load(), lines, err)
+		}
+	})
+	t.Run("out of time", func(t *testing.T) {
+		t.Parallel()
+		b := fill(t)
+		ctx, cancel := context.WithCancel(b.ctx)
+		s := b.submitter(nil)
+		s.DryRun, s.Records = true, &stuckRecords{Records: b.store, then: func(tries int64) {
+			if tries == 300 {
+				cancel()
+			}
+		}}
+		done, err := s.Run(ctx)
+		if err != nil || done.DryRun < 200 || done.DryRun >= count {
+			t.Errorf("%d done: %v", done.DryRun, err)
+		}
+		s.Records = b.store
+		rest, err := s.Run(b.ctx)
+		if err != nil || done.DryRun+rest.DryRun != count {
+			t.Errorf("%d and then %d, want %d together: %v", done.DryRun, rest.DryRun, count, err)
+		}
+	})
 }
