@@ -79,12 +79,13 @@ func (r *run) prepare(b *batch) []metering.Record {
 		r.problem(fmt.Errorf("mark records as sent: %w", err))
 		r.leave(len(fresh) - len(marked))
 	}
-	for _, record := range marked {
-		s := b.state[keyOf(record)]
-		s.prepared = true
-		b.state[keyOf(record)] = s
+	for _, m := range marked {
+		s := b.state[keyOf(m.Record)]
+		s.prepared, s.doubt = true, s.doubt || m.InDoubt
+		b.state[keyOf(m.Record)] = s
+		ready = append(ready, m.Record)
 	}
-	return append(ready, marked...)
+	return ready
 }
 
 // deliver sends records in one call and sees to what becomes of them: verdicts are settled, the unprocessed sent once more, a

@@ -80,6 +80,7 @@ type desk struct {
 	settled  []time.Time // of each verdict
 
 	drop     func(metering.Record) bool // by Prepare
+	doubt    func(metering.Record) bool // said by Prepare of a record that came without a mark
 	late     func(metering.Record) bool // by Sendable
 	first    map[string]metering.Second // by dimension: the first row's second
 	laterFor []string                   // the dimensions that Later was asked for
@@ -132,14 +133,14 @@ func (d *desk) mark(r metering.Record, s metering.Second) metering.Record {
 	return r
 }
 
-func (d *desk) Prepare(_ context.Context, records []metering.Record) ([]metering.Record, error) {
+func (d *desk) Prepare(_ context.Context, records []metering.Record) ([]metering.Marked, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var out []metering.Record
+	var out []metering.Marked
 	for _, r := range records {
 		d.prepared[r.Dimension]++
 		if d.drop == nil || !d.drop(r) {
-			out = append(out, d.mark(r, r.Usage().Second))
+			out = append(out, metering.Marked{Record: d.mark(r, r.Usage().Second), InDoubt: d.doubt != nil && d.doubt(r)})
 		}
 	}
 	return out, nil

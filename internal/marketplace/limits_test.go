@@ -151,7 +151,7 @@ type counting struct {
 	ahead, most atomic.Int64
 }
 
-func (c *counting) Prepare(ctx context.Context, records []metering.Record) ([]metering.Record, error) {
+func (c *counting) Prepare(ctx context.Context, records []metering.Record) ([]metering.Marked, error) {
 	if n := c.ahead.Add(1); n > c.most.Load() {
 		c.most.Store(n)
 	}

@@ -312,21 +312,28 @@ func TestTheFirstHourIsSentOnceMoreWithALaterSecond(t *testing.T) {
 func TestARecordSentBeforeIsNotRejected(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"InvalidUsageDimensionException", "InvalidLicenseException"} {
-		t.Run(code, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				begin(t)
-				pending := records(30)
-				books := deskOf(pending...)
-				sent := books.mark(pending[3], pending[3].Usage().Second)
-				pending[3] = sent
-				service := &api{answer: poisoned(code, "d3")}
-				report, err := send(t, service, books, laneOf(pending...))
-				if err != nil || report.InDoubt != 1 || report.Settled != 29 || books.of(sent).Pending == "" {
-					t.Errorf("report %+v, error %v, pending %q", report, err, books.of(sent).Pending)
-				}
+		for _, found := range []string{"in the index", "when it is marked"} {
+			t.Run(code+" "+found, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					begin(t)
+					pending := records(30)
+					books := deskOf(pending...)
+					sent := pending[3]
+					if found == "in the index" {
+						sent = books.mark(sent, sent.Usage().Second)
+						pending[3] = sent
+					} else {
+						books.doubt = func(r metering.Record) bool { return r.Dimension == "d3" }
+					}
+					service := &api{answer: poisoned(code, "d3")}
+					report, err := send(t, service, books, laneOf(pending...))
+					if err != nil || report.InDoubt != 1 || report.Settled != 29 || books.of(sent).Pending == "" {
+						t.Errorf("report %+v, error %v, pending %q", report, err, books.of(sent).Pending)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 

@@ -317,7 +317,7 @@ type halfMarking struct {
 	err error
 }
 
-func (h *halfMarking) Prepare(ctx context.Context, records []metering.Record) ([]metering.Record, error) {
+func (h *halfMarking) Prepare(ctx context.Context, records []metering.Record) ([]metering.Marked, error) {
 	i := slices.IndexFunc(records, func(r metering.Record) bool { return r.Dimension == "d7" })
 	if i < 0 {
 		return h.desk.Prepare(ctx, records)

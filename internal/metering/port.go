@@ -85,6 +85,13 @@ type Measure struct {
 	Cause  string
 }
 
+// Marked is a record that may be sent, marked in the store as sent. In doubt it bore the mark already: a call that nobody heard the
+// answer of may have billed it.
+type Marked struct {
+	Record  Record
+	InDoubt bool
+}
+
 // SendReport is what came of sending records to the Marketplace.
 type SendReport struct {
 	Calls            int   `json:"calls"`            // calls answered or attempted, repeats included

@@ -24,11 +24,11 @@ func each[T any](list []T, do func(i int, v T) error) error {
 // Prepare marks records as sent before their first call, so that an answer that never comes leaves them in doubt and not
 // expired. Records that changed or ended since the index was read are left to the next run. Where a mark fails, the others are
 // returned beside the error: they are marked, and must be sent.
-func (d *desk) Prepare(ctx context.Context, records []metering.Record) ([]metering.Record, error) {
-	ready := make([]*metering.Record, len(records))
+func (d *desk) Prepare(ctx context.Context, records []metering.Record) ([]metering.Marked, error) {
+	ready := make([]*metering.Marked, len(records))
 	err := each(d.Sendable(records), func(i int, r metering.Record) error {
 		if r.SentQuantity.Whole {
-			ready[i] = &r
+			ready[i] = &metering.Marked{Record: r, InDoubt: true}
 			return nil
 		}
 		marked, ok, err := d.mark(ctx, r, r.Usage().Second)
@@ -37,7 +37,7 @@ func (d *desk) Prepare(ctx context.Context, records []metering.Record) ([]meteri
 		}
 		return err
 	})
-	out := make([]metering.Record, 0, len(records))
+	out := make([]metering.Marked, 0, len(records))
 	for _, r := range ready {
 		if r != nil {
 			out = append(out, *r)
@@ -46,22 +46,21 @@ func (d *desk) Prepare(ctx context.Context, records []metering.Record) ([]meteri
 	return out, err // those that are marked are sent, whatever became of the others
 }
 
-func (d *desk) mark(ctx context.Context, r metering.Record, second metering.Second) (metering.Record, bool, error) {
+// mark marks a record as sent at second. A first mark that stands already, on a record that is otherwise as it was read, is another run's,
+// or our own whose answer was lost and which the store's client then met as it tried again: either way a call may be under way, so the
+// record is in doubt, and sent as such. A call that is the same as another's bills nothing.
+func (d *desk) mark(ctx context.Context, r metering.Record, second metering.Second) (metering.Marked, bool, error) {
 	send := metering.Send{
 		License: r.License, SortKey: r.SortKey, Fingerprint: r.Fingerprint(),
 		Quantity: r.Usage().Quantity, Second: second, At: d.Now(),
 	}
 	out, err := d.Records.MarkSent(ctx, send)
 	if err != nil {
-		return r, false, fmt.Errorf("mark record as sent: %w", err)
+		return metering.Marked{}, false, fmt.Errorf("mark record as sent: %w", err)
 	}
-	// A first mark that stands already is another run's, or our own whose answer was lost: either way a call may be under way,
-	// and only the next run, which reads the mark, knows that the record is in doubt.
-	again := r.SentQuantity.Whole && out.Old != nil && send.Shows(*out.Old) && out.Old.Quantity == r.Quantity
-	if !out.Done && !again {
-		return r, false, nil
-	}
-	return send.Apply(r), true, nil
+	marked := send.Apply(r)
+	again := out.Old != nil && send.Shows(*out.Old) && out.Old.Fingerprint() == marked.Fingerprint()
+	return metering.Marked{Record: marked, InDoubt: again}, out.Done || again, nil
 }
 
 // Sendable are the records whose hour may still be billed.
@@ -94,7 +93,8 @@ func (d *desk) Later(ctx context.Context, r metering.Record) (metering.Record, b
 	if !ok || first <= r.Usage().Second {
 		return r, false, nil
 	}
-	return d.mark(ctx, r, first)
+	m, ok, err := d.mark(ctx, r, first)
+	return m.Record, ok, err
 }
 
 // Settle writes verdicts back, in parallel. What they come to is counted before the first write, in one measure a metric and

@@ -73,7 +73,7 @@ type Marketplace interface {
 type Desk = interface {
 	// Prepare is asked before the first call of each record: it returns those that are to be sent, marked in the store as
 	// sent. Records that come with an error beside them are sent all the same.
-	Prepare(ctx context.Context, records []metering.Record) ([]metering.Record, error)
+	Prepare(ctx context.Context, records []metering.Record) ([]metering.Marked, error)
 	// Sendable is asked right before every call: it returns the records whose hour may still be billed.
 	Sendable(records []metering.Record) []metering.Record
 	// Later is asked when a record alone was refused for its time: it returns the record marked with the second of its first
