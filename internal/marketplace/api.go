@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/marketplacemetering/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/awsmp/metering/internal/awsapi"
 	"github.com/awsmp/metering/internal/metering"
 )
 
@@ -62,6 +63,7 @@ func New(o Options) *Client {
 			t.MaxIdleConnsPerHost = defaultInFlight // a call that finds no idle connection pays for a handshake
 		})
 	}
+	options.HTTPClient = awsapi.KeepBodies(options.HTTPClient)
 	return &Client{sdk: marketplacemetering.New(options), options: o}
 }
 
