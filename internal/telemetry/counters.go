@@ -1,4 +1,4 @@
-// Package telemetry takes in what the pipeline observes.
+// Package telemetry takes in what the pipeline observes, in memory or as CloudWatch metrics, and masks what it logs.
 package telemetry
 
 import (
