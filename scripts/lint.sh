@@ -3,7 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-unformatted=$(gofmt -l $(git ls-files '*.go'))
+# A tracked file that is deleted and not yet staged is listed as both, and cannot be read.
+unformatted=$(comm -23 <(git ls-files -co --exclude-standard '*.go' | sort -u) <(git ls-files -d '*.go' | sort) | xargs gofmt -l)
 if [ -n "$unformatted" ]; then
 	printf 'lint: not formatted, run gofmt -w on:\n%s\n' "$unformatted" >&2
 	exit 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Everything that must hold, in one command. Needs Go alone; with a C compiler the race detector looks on, and with Python's
-# boto3 and the AWS CLI on the PATH the simulator is tried with them too. In continuous integration (CI set) a missing one is a
-# failure, not a skip.
+# Everything that must hold, in one command. Needs Go alone; with a C compiler the race detector looks on, with Python's boto3 and
+# the AWS CLI on the PATH the simulator is tried with them too, and with moto and Node the AWS adapters are tried against stand-ins
+# (docs/stand-ins.md). In continuous integration (CI set) a missing one is a failure, not a skip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,6 +14,13 @@ missing=() race=(-race '-gcflags=modernc.org/...=-d=checkptr=0')
 command -v "$(go env CC)" >/dev/null || { missing+=('a C compiler for the race detector (apt-get install gcc)'); race=(); }
 python3 -c 'import boto3' 2>/dev/null || missing+=('boto3 (pip install boto3)')
 command -v aws >/dev/null || missing+=('the AWS CLI (pip install awscli)')
+python3 -c 'import moto.moto_server.werkzeug_app' 2>/dev/null || missing+=("moto (pip install 'moto[server]==5.2.1')")
+standins=internal/standin
+if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+	missing+=('Node with npm (https://nodejs.org, version 20 or newer)')
+elif [ ! $standins/node_modules/.package-lock.json -nt $standins/package-lock.json ]; then
+	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --prefix $standins >&2 || missing+=("dynalite and fauxqs (npm ci failed in $standins)")
+fi
 if [ ${#missing[@]} -gt 0 ]; then
 	printf 'test: not found: %s\n' "${missing[@]}" >&2
 	[ -z "${CI:-}" ] || exit 1
