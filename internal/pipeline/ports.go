@@ -19,7 +19,8 @@ type Rows interface {
 	GroupRows(ctx context.Context, g metering.Group) iter.Seq2[metering.Row, error]
 	// Row reads one row consistently; nil where there is none.
 	Row(ctx context.Context, license, sortKey string) (*metering.Row, error)
-	// LabelRows writes labels, each under its own condition. The results are in the order of the labels.
+	// LabelRows writes labels, each under its own condition. The results are in the order of the labels. A row that has no room for a
+	// label's reason gets it without.
 	LabelRows(ctx context.Context, labels []metering.Label) []metering.Labelled
 	RebucketRow(ctx context.Context, b metering.Rebucket) (metering.Outcome[metering.Row], error)
 }

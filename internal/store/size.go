@@ -10,8 +10,16 @@ import (
 // MaxItemBytes is the largest item that a table holds, names included (Amazon DynamoDB developer guide, quotas: 400 KB).
 const MaxItemBytes = 400 * 1024
 
+// Sets are attribute values of DynamoDB that JSON has no type for. A set has no order; these are sorted.
+type (
+	TextSet   []string
+	NumberSet []string // as decimal text
+	BinarySet [][]byte
+)
+
 // ItemSize is an item's size in bytes as DynamoDB counts it: names and text in UTF-8, a number by two digits a byte and
-// one, a list or map three and one an element (Amazon DynamoDB developer guide, item sizes and formats).
+// one, a list or map three and one an element (Amazon DynamoDB developer guide, item sizes and formats). The guide says nothing of
+// sets: they count as lists do, which is an upper bound.
 func ItemSize(item metering.Item) int {
 	size := 0
 	for name, v := range item {
@@ -26,12 +34,16 @@ func valueSize(v any) int {
 		return len(v)
 	case json.Number:
 		return numberSize(string(v))
+	case []byte:
+		return len(v)
 	case []any:
-		size := 3
-		for _, e := range v {
-			size += 1 + valueSize(e)
-		}
-		return size
+		return listSize(v, valueSize)
+	case TextSet:
+		return listSize(v, func(s string) int { return len(s) })
+	case NumberSet:
+		return listSize(v, numberSize)
+	case BinarySet:
+		return listSize(v, func(b []byte) int { return len(b) })
 	case map[string]any:
 		size := 3
 		for name, e := range v {
@@ -40,6 +52,14 @@ func valueSize(v any) int {
 		return size
 	}
 	return 1 // a boolean or null
+}
+
+func listSize[E any](list []E, size func(E) int) int {
+	total := 3
+	for _, e := range list {
+		total += 1 + size(e)
+	}
+	return total
 }
 
 func numberSize(s string) int {

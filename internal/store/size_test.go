@@ -25,6 +25,10 @@ func TestItemSize(t *testing.T) {
 		{"a sign counts", metering.Item{"n": json.Number("-12")}, 1 + 1 + 1 + 1},
 		{"boolean and null", metering.Item{"b": true, "z": nil}, 2 + 2},
 		{"list", metering.Item{"l": []any{"ab", json.Number("7")}}, 1 + 3 + (1 + 2) + (1 + 2)},
+		{"binary", metering.Item{"b": []byte("12345")}, 1 + 5},
+		{"set of texts", metering.Item{"s": store.TextSet{"ab", "Grüße"}}, 1 + 3 + (1 + 2) + (1 + 7)},
+		{"set of numbers", metering.Item{"s": store.NumberSet{"123", "-12"}}, 1 + 3 + (1 + 3) + (1 + 3)},
+		{"set of binaries", metering.Item{"s": store.BinarySet{{1, 2, 3}, {4}}}, 1 + 3 + (1 + 3) + (1 + 1)},
 		{"map", metering.Item{"m": map[string]any{"key": "value"}}, 1 + 3 + (1 + 3 + 5)},
 	}
 	for _, tt := range tests {

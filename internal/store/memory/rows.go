@@ -133,7 +133,8 @@ func (s *Store) GroupRows(ctx context.Context, g metering.Group) iter.Seq2[meter
 	})
 }
 
-// LabelRow writes a label where its condition holds; else the outcome carries the row that stood against it.
+// LabelRow writes a label where its condition holds; else the outcome carries the row that stood against it. A row without
+// room for its reason ends all the same: store.Fit.
 func (s *Store) LabelRow(ctx context.Context, l metering.Label) (metering.Outcome[metering.Row], error) {
 	out := s.LabelRows(ctx, []metering.Label{l})
 	return out[0].Outcome, out[0].Err
@@ -144,7 +145,10 @@ func (s *Store) LabelRows(ctx context.Context, labels []metering.Label) []meteri
 	out := make([]metering.Labelled, len(labels))
 	err := s.write(ctx, func() error {
 		for i, l := range labels {
-			out[i].Outcome, out[i].Err = s.changeRow(place{l.License, l.SortKey}, l.Holds, l.Apply)
+			out[i].Err = store.Fit(l, func(l store.Labelling) (err error) {
+				out[i].Outcome, err = s.changeRow(place{l.License, l.SortKey}, l.Holds, l.Apply)
+				return err
+			})
 		}
 		return nil
 	})

@@ -200,7 +200,8 @@ func (s *session) flush(f metering.Flush) (metering.Flushed, error) {
 	return metering.Flushed{Done: true, Row: &r}, s.putRow(r)
 }
 
-// LabelRow writes a label where its condition holds; else the outcome carries the row that stood against it.
+// LabelRow writes a label where its condition holds; else the outcome carries the row that stood against it. A row without
+// room for its reason ends all the same: store.Fit.
 func (s *Store) LabelRow(ctx context.Context, l metering.Label) (metering.Outcome[metering.Row], error) {
 	out := s.LabelRows(ctx, []metering.Label{l})
 	return out[0].Outcome, out[0].Err
@@ -236,7 +237,9 @@ func (s *session) label(out *metering.Labelled, l metering.Label) error {
 			return err
 		}
 	}
-	err := s.changeRow(&out.Outcome, l.License, l.SortKey, l.Holds, l.Apply)
+	err := store.Fit(l, func(l store.Labelling) error {
+		return s.changeRow(&out.Outcome, l.License, l.SortKey, l.Holds, l.Apply)
+	})
 	var r refusal
 	if errors.As(err, &r) {
 		*out = metering.Labelled{Err: r.error}

@@ -195,9 +195,9 @@ func flushMarksAgain(t *testing.T, s Store) {
 func flushTooLarge(t *testing.T, s Store) {
 	g := group(licenseA, "api_calls")
 	held := row(g, 0, 1)
-	held.Other = metering.Item{"note": strings.Repeat("x", 399*1024)}
+	held.Other = metering.Item{"note": strings.Repeat("x", 394*1024)}
 	put(t, s, held)
-	f := flush(g, 0, 1, strings.Repeat("t", 2000))
+	f := flush(g, 0, 1, strings.Repeat("t", 7000))
 	out := s.FlushRows(t.Context(), []metering.Flush{f, flush(g, 1, 1, "one")})
 	if !errors.Is(out[0].Err, metering.ErrTooLarge) || !out[1].Done {
 		t.Errorf("FlushRows: %+v, %+v", out[0].Err, out[1])

@@ -16,6 +16,7 @@ func labelContract() []contract {
 		{"a label written twice shows itself", labelReplay},
 		{"F27: no write makes an item", noGhosts},
 		{"unknown and wrongly typed attributes are kept", labelsKeepTheRest},
+		{"lists and maps are judged as they were read", labelNested},
 		{"audit times are set once and updated", rowAuditTimes},
 		{"3 and 3.0 are the same quantity", labelDecimals},
 		{"a bucket is mended only where it is wrong", rebucketConditions},
@@ -150,6 +151,33 @@ func labelsKeepTheRest(t *testing.T, s Store) {
 	for _, name := range []string{metering.AttrFlushes, "ttl", "price", "nested", metering.AttrQuantity, metering.AttrAccount, metering.AttrAllocations} {
 		if !metering.SameValue(got.Other[name], strange(group(licenseA, "api_calls"), 0)[name]) {
 			t.Errorf("attribute %s is %v now", name, got.Other[name])
+		}
+	}
+}
+
+// What was judged may be a list or a map, well-formed or not.
+func labelNested(t *testing.T, s Store) {
+	g := group(licenseA, "api_calls")
+	tagged := row(g, 0, 7)
+	tagged.Allocations = []metering.Allocation{{Quantity: 5}, {Quantity: 7, Tags: []metering.Tag{{Key: "team", Value: "blue"}}}}
+	regrouped := tagged
+	regrouped.Allocations = []metering.Allocation{{Quantity: 5}, {Quantity: 7, Tags: []metering.Tag{{Key: "team", Value: "red"}}}}
+	odd := row(g, 0, 7)
+	odd.Other = metering.Item{metering.AttrAllocations: map[string]any{"AllocatedUsageQuantity": json.Number("7"), "Tags": []any{nil, true}}}
+	half := row(g, 0, 7)
+	half.Other = metering.Item{metering.AttrAllocations: []any{map[string]any{"AllocatedUsageQuantity": json.Number("2.5")}}}
+	for _, judged := range []metering.Row{tagged, odd, half} {
+		l := label(judged, true)
+		l.Fingerprint, l.Status, l.Reason = judged.Fingerprint(), metering.RejectedClientSide, "because"
+		for _, stored := range []metering.Row{tagged, regrouped, odd, half} {
+			put(t, s, stored)
+			want, left := metering.Outcome[metering.Row]{Old: &stored}, stored
+			if stored.Fingerprint() == judged.Fingerprint() {
+				want, left = metering.Outcome[metering.Row]{Done: true}, l.Apply(stored)
+			}
+			got, err := s.LabelRow(t.Context(), l)
+			same(t, "LabelRow", want, must(t, got, err))
+			same(t, "row", &left, getRow(t, s, licenseA, stored.SortKey))
 		}
 	}
 }

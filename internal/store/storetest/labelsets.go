@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/awsmp/metering/internal/metering"
+	"github.com/awsmp/metering/internal/store"
 )
 
 func labelSetContract() []contract {
@@ -17,7 +18,9 @@ func labelSetContract() []contract {
 		{"labels are answered one by one, in their order", labelSet},
 		{"a row twice in one set of labels is labelled once", labelTwice},
 		{"hundreds of labels at once", manyLabels},
-		{"case 32: a label that is too large is refused alone", labelTooLarge},
+		{"case 32: a label that is too large loses its reason, alone", labelTooLarge},
+		{"case 32: a label that is too large in bytes, not in characters", labelTooWide},
+		{"case 32: a full row ends all the same", labelFullRows},
 		{"sets of labels from many at once", labelSetRace},
 		{"labels after the context is done do nothing", labelSetDone},
 		{"case 34: a key over 1,024 bytes is refused, or kept whole", longKeys},
@@ -28,13 +31,15 @@ func labelSet(t *testing.T, s Store) {
 	g := group(licenseA, "api_calls")
 	waiting, grown, ended := row(g, 0, 5), row(g, 1, 8), row(g, 2, 5)
 	ended.Pending, ended.Status = "", metering.LateUsage
-	odd := metering.RowFromItem(strange(g, 3))
+	odd, faulty := metering.RowFromItem(strange(g, 3)), metering.RowFromItem(strange(g, 5))
+	healed := row(g, 4, 5)
+	healed.Pending, healed.Status = "", metering.LateUsage
 	elsewhere := row(group(licenseB, "api_calls"), 0, 5)
-	put(t, s, waiting, grown, ended, odd, elsewhere)
+	put(t, s, waiting, grown, ended, odd, healed, faulty, elsewhere)
 
-	stale, judged, mended, replaced := label(grown, true), label(odd, true), label(odd, true), label(ended, false)
+	stale, judged, mended, replaced := label(grown, true), label(faulty, true), label(odd, true), label(healed, false)
 	stale.Quantity = metering.Units(5)
-	judged.Fingerprint, judged.Status, judged.Reason = odd.Fingerprint(), metering.RejectedClientSide, string(metering.NonNumericQuantity)
+	judged.Fingerprint, judged.Status, judged.Reason = faulty.Fingerprint(), metering.RejectedClientSide, string(metering.NonNumericQuantity)
 	mended.Fingerprint = waiting.Fingerprint()
 	labels := []metering.Label{
 		label(row(g, 9, 5), true), label(waiting, true), stale, mended, label(ended, true), label(elsewhere, true),
@@ -52,9 +57,9 @@ func labelSet(t *testing.T, s Store) {
 		got = append(got, l.Outcome)
 	}
 	same(t, "outcomes", want, got)
-	same(t, "rows", []metering.Row{labels[1].Apply(waiting), grown, replaced.Apply(ended), judged.Apply(odd)}, collect(t, s.LicenseRows(t.Context(), licenseA)))
+	same(t, "rows", []metering.Row{labels[1].Apply(waiting), grown, ended, odd, replaced.Apply(healed), judged.Apply(faulty)}, collect(t, s.LicenseRows(t.Context(), licenseA)))
 	same(t, "the row of another license", []metering.Row{labels[5].Apply(elsewhere)}, collect(t, s.LicenseRows(t.Context(), licenseB)))
-	same(t, "what waits", []string{licenseA + " " + grown.SortKey}, pendingKeys(t, s, hour(), ""))
+	same(t, "what waits", []string{licenseA + " " + grown.SortKey, licenseA + " " + odd.SortKey}, pendingKeys(t, s, hour(), ""))
 	same(t, "no labels", []metering.Labelled(nil), s.LabelRows(t.Context(), nil))
 }
 
@@ -115,17 +120,30 @@ func manyLabels(t *testing.T, s Store) {
 
 func labelTooLarge(t *testing.T, s Store) {
 	g := group(licenseA, "api_calls")
-	// What a row may hold much of, in characters of one byte and of more.
-	note, tagged, wide, flushed := row(g, 1, 5), row(g, 2, 5), row(g, 3, 5), row(g, 4, 5)
+	// What a row may hold much of.
+	note, tagged, flushed := row(g, 1, 5), row(g, 2, 5), row(g, 3, 5)
 	note.Other = metering.Item{"note": strings.Repeat("x", 390*1024)}
 	for range 100 {
 		tagged.Allocations = append(tagged.Allocations, metering.Allocation{Tags: []metering.Tag{{Key: "team", Value: strings.Repeat("y", 3900)}}})
-		wide.Allocations = append(wide.Allocations, metering.Allocation{Tags: []metering.Tag{{Key: "team", Value: strings.Repeat("\U0001F600", 975)}}})
 	}
 	for i := range 100 {
 		flushed.Flushes = append(flushed.Flushes, fmt.Sprint(strings.Repeat("t", 3990), i))
 	}
-	rows := []metering.Row{row(g, 0, 5), note, tagged, wide, flushed, row(g, 5, 5)}
+	labelsTooLarge(t, s, row(g, 0, 5), note, tagged, flushed, row(g, 4, 5))
+}
+
+func labelTooWide(t *testing.T, s Store) {
+	g := group(licenseA, "api_calls")
+	wide := row(g, 1, 5)
+	for range 100 {
+		wide.Allocations = append(wide.Allocations, metering.Allocation{Tags: []metering.Tag{{Key: "team", Value: strings.Repeat("\U0001F600", 975)}}})
+	}
+	labelsTooLarge(t, s, row(g, 0, 5), wide, row(g, 2, 5))
+}
+
+// labelsTooLarge labels rows of one group of which all but the first and the last have no room for a long reason.
+func labelsTooLarge(t *testing.T, s Store, rows ...metering.Row) {
+	last := len(rows) - 1
 	put(t, s, rows...)
 	var labels []metering.Label
 	for _, r := range rows {
@@ -133,24 +151,95 @@ func labelTooLarge(t *testing.T, s Store) {
 		labels[len(labels)-1].Reason = strings.Repeat("r", 30*1024)
 	}
 	for i, l := range s.LabelRows(t.Context(), labels) {
-		tooLarge := i > 0 && i < 5
-		if errors.Is(l.Err, metering.ErrTooLarge) != tooLarge || l.Done == tooLarge || l.Old != nil {
+		if l.Err != nil || !l.Done || l.Old != nil {
 			t.Errorf("label %d: %v, %v, %v", i, l.Err, l.Done, l.Old != nil)
 		}
+		if i > 0 && i < last {
+			rows[i] = noRoom(labels[i], store.NoRoom).Apply(rows[i])
+		} else {
+			rows[i] = labels[i].Apply(rows[i])
+		}
 	}
-	rows[0], rows[5] = labels[0].Apply(rows[0]), labels[5].Apply(rows[5])
-	same(t, "rows", rows, collect(t, s.GroupRows(t.Context(), g)))
+	same(t, "rows", rows, collect(t, s.GroupRows(t.Context(), group(licenseA, "api_calls"))))
 
 	for i, r := range rows {
 		l := label(r, false)
 		l.Reason = strings.Repeat("r", 400*1024)
 		one, err := s.LabelRow(t.Context(), l)
-		if !errors.Is(err, metering.ErrTooLarge) || one.Done {
-			t.Errorf("label %d alone: %+v, %v, want %v", i, one, err, metering.ErrTooLarge)
-		}
+		same(t, fmt.Sprintf("label %d alone", i), metering.Outcome[metering.Row]{Done: true}, must(t, one, err))
+		want := noRoom(l, store.NoRoom).Apply(r)
+		same(t, "its row", &want, getRow(t, s, licenseA, r.SortKey))
 		one, err = s.LabelRow(t.Context(), label(r, false))
 		same(t, "a shorter one", metering.Outcome[metering.Row]{Done: true}, must(t, one, err))
 	}
+}
+
+func noRoom(l metering.Label, reason string) store.Labelling {
+	l.Reason = reason
+	return store.Labelling{Label: l, Bare: true}
+}
+
+// A row may be as full as its table allows when its label comes. It must not wait for ever.
+func labelFullRows(t *testing.T, s Store) {
+	g := group(licenseA, "api_calls")
+	full := func(offset, free int) metering.Row {
+		r := row(g, offset, 5)
+		r.Other = metering.Item{"note": "-"}
+		r.Other["note"] = strings.Repeat("x", store.MaxItemBytes-free-store.RowSize(&r)+1)
+		return r
+	}
+	rejected := func(r metering.Row) metering.Label {
+		l := label(r, true)
+		l.Status, l.Reason = metering.RejectedClientSide, strings.Repeat("r", 60)
+		return l
+	}
+	late := func(r metering.Row) metering.Label {
+		l := rejected(r)
+		l.Status, l.LateQuantity = metering.LateUsage, metering.Units(3)
+		return l
+	}
+	judged := func(r metering.Row) metering.Label {
+		l := rejected(r)
+		l.Fingerprint = r.Fingerprint()
+		return l
+	}
+	covered := func(r metering.Row) metering.Label { return label(r, false) }
+	for i, tt := range []struct {
+		name   string
+		free   int
+		label  func(metering.Row) metering.Label
+		reason string
+	}{
+		{"room for a short reason", 100, rejected, store.NoRoom},
+		{"room for a status", 30, rejected, ""},
+		{"as judged, room for a short reason", 100, judged, store.NoRoom},
+		{"as judged, room for a status", 30, judged, ""},
+		{"a late quantity stays", 30, late, ""},
+		{"Aggregated always fits", 0, covered, ""},
+	} {
+		r := full(i, tt.free)
+		put(t, s, r)
+		l := tt.label(r)
+		out, err := s.LabelRow(t.Context(), l)
+		same(t, tt.name, metering.Outcome[metering.Row]{Done: true}, must(t, out, err))
+		want := noRoom(l, tt.reason).Apply(r)
+		same(t, tt.name+": row", &want, getRow(t, s, licenseA, r.SortKey))
+
+		again, err := s.LabelRow(t.Context(), l) // as a message that is delivered again asks
+		if must(t, again, err); again.Done == l.Marker || l.Marker && !noRoom(l, tt.reason).Shows(*again.Old) {
+			t.Errorf("%s: again: done %v", tt.name, again.Done)
+		}
+		same(t, tt.name+": row", &want, getRow(t, s, licenseA, r.SortKey))
+	}
+	same(t, "what waits", []string(nil), pendingKeys(t, s, hour(), ""))
+
+	r := full(9, 0)
+	put(t, s, r)
+	out, err := s.LabelRow(t.Context(), rejected(r))
+	if !errors.Is(err, metering.ErrTooLarge) || out.Done {
+		t.Errorf("room for nothing: %v, %v, want %v", out.Done, err, metering.ErrTooLarge)
+	}
+	same(t, "room for nothing: row", &r, getRow(t, s, licenseA, r.SortKey))
 }
 
 func labelSetRace(t *testing.T, s Store) {

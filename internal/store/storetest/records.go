@@ -254,7 +254,7 @@ func tooLarge(t *testing.T, s Store) {
 	if got := getRecord(t, s, g); got != nil || len(pendingRecordKeys(t, s, g.Hour, "")) != 0 {
 		t.Error("it was stored all the same")
 	}
-	r.Manifest = strings.Repeat("x", 398*1024)
+	r.Manifest = strings.Repeat("x", 394*1024)
 	out, err = s.CreateRecord(t.Context(), r)
 	same(t, "under 400 KB", metering.Outcome[metering.Record]{Done: true}, must(t, out, err))
 	same(t, "record", &r, getRecord(t, s, g))

@@ -31,7 +31,7 @@ func strange(g metering.Group, offset int) metering.Item {
 	return metering.Item{
 		metering.AttrLicense: r.License, metering.AttrRowKey: r.SortKey, metering.AttrPending: r.Pending,
 		metering.AttrAccount: json.Number("444455556666"), metering.AttrDimension: true, metering.AttrTimestamp: nil,
-		metering.AttrQuantity: "7", metering.AttrAllocations: map[string]any{"AllocatedUsageQuantity": json.Number("7")},
+		metering.AttrQuantity: "7", metering.AttrAllocations: "none",
 		metering.AttrLateQuantity: []any{}, metering.AttrDropped: "yes",
 		metering.AttrFlushes: []any{"one", json.Number("2")}, "ttl": json.Number("1773155999"), "price": json.Number("0.125"),
 		"nested": map[string]any{"list": []any{nil, false, map[string]any{"deep": "text"}}},
