@@ -1,0 +1,93 @@
+package dynamodb_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/awsmp/metering/internal/awsapi"
+	"github.com/awsmp/metering/internal/ledger"
+	"github.com/awsmp/metering/internal/pipeline"
+	"github.com/awsmp/metering/internal/standin"
+	"github.com/awsmp/metering/internal/store/dynamodb"
+	"github.com/awsmp/metering/internal/store/storetest"
+)
+
+var (
+	_ pipeline.Rows        = (*dynamodb.Rows)(nil)
+	_ pipeline.Records     = (*dynamodb.Records)(nil)
+	_ pipeline.Subscribers = (*dynamodb.Subscribers)(nil)
+	_ ledger.Store         = (*dynamodb.Ledger)(nil)
+)
+
+// standins are the implementations that nobody here wrote, and the parts of the contract that each gets wrong. None is enough alone;
+// what one gets wrong the other is held to.
+func standins(t *testing.T) map[string]service {
+	t.Helper()
+	return map[string]service{
+		"moto": {standin.Moto(t), []string{
+			// It writes the first attributes of an update and then finds that the item grew too large.
+			"case 32: a label that is too large loses its reason, alone", "case 32: a label that is too large in bytes, not in characters",
+			"case 32: a full row ends all the same",
+			"case 32: a row that grows beyond 400 KB is refused", // it takes no measure of what is added to a set
+			"case 39: 6,000 pending groups",                      // it takes half a minute
+			"random operations",                                  // those with lists and maps are all of them
+		}},
+		"dynalite": {standin.Dynalite(t), []string{
+			"lists and maps are judged as they were read", "random operations, with lists and maps", // it compares lists and maps by reference
+			"case 32: a label that is too large in bytes, not in characters", // it counts characters
+		}},
+	}
+}
+
+type service struct {
+	url     string
+	without []string
+}
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	for name, service := range standins(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.RunWithout(t, func(t *testing.T) storetest.Store { return open(t, service.url, dynamodb.Options{}) }, service.without...)
+		})
+	}
+	t.Run("dynalite, pages of some items", func(t *testing.T) { // moto reads a whole table for each page
+		t.Parallel()
+		url := standin.Dynalite(t)
+		storetest.Pages(t, func(t *testing.T) storetest.Store { return open(t, url, dynamodb.Options{PageLimit: 50}) })
+	})
+}
+
+// client is one of the SDK that tries each call once: what comes again, comes from here.
+func client(url string) *sdk.Client {
+	return sdk.NewFromConfig(standin.Config(url), func(o *sdk.Options) {
+		o.Retryer, o.HTTPClient = aws.NopRetryer{}, awsapi.KeepBodies(o.HTTPClient)
+	})
+}
+
+// open makes the two usage tables under names of the test's own.
+func open(t *testing.T, url string, o dynamodb.Options) *dynamodb.Ledger {
+	t.Helper()
+	c := client(url)
+	usage, aggregated := tableName(t, "usage"), tableName(t, "aggregated")
+	if err := dynamodb.Create(t.Context(), c, dynamodb.UsageTable(usage), dynamodb.AggregatedUsageTable(aggregated)); err != nil {
+		t.Fatal(err)
+	}
+	return &dynamodb.Ledger{Rows: dynamodb.NewRows(c, usage, o), Records: dynamodb.NewRecords(c, aggregated, o)}
+}
+
+// tableName is the test's own, in the characters that a table's name may have.
+func tableName(t *testing.T, what string) string {
+	t.Helper()
+	name := strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, t.Name())
+	return name[max(0, len(name)-200):] + "." + what
+}

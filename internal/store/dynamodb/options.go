@@ -1,0 +1,68 @@
+package dynamodb
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const defaultWorkers = 8
+
+// Options are the settings of Rows and Records. The zero value works.
+type Options struct {
+	// Writes paces the writes, one token each; nil does not. A partition takes 1,000 writes a second of up to 1 KB (Amazon DynamoDB
+	// developer guide, partition key design).
+	Writes *rate.Limiter
+	// Workers is how many writes of one batch are under way at once; 0 means 8.
+	Workers int
+	// PageLimit is the most items that one page holds; 0 leaves it to the service, which ends a page at 1 MB.
+	PageLimit int32
+	// Sleep waits between tries of a batch that the service took only in part; nil is real time.
+	Sleep func(context.Context, time.Duration) error
+}
+
+func (o Options) workers() int {
+	if o.Workers <= 0 {
+		return defaultWorkers
+	}
+	return o.Workers
+}
+
+func (o Options) sleep(ctx context.Context, d time.Duration) error {
+	if o.Sleep != nil {
+		return o.Sleep(ctx, d)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// jitter draws a pause at random, so that writers who were throttled together do not come back together.
+func jitter(most time.Duration) time.Duration { return rand.N(most) + 1 }
+
+// each runs do for every number below n, a few at once.
+func each(n, workers int, do func(i int)) {
+	if n == 1 {
+		do(0)
+		return
+	}
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(n, workers) {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				do(int(i))
+			}
+		})
+	}
+	all.Wait()
+}
