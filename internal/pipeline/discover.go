@@ -76,8 +76,12 @@ func (d *Discoverer) Run(ctx context.Context, s Slice) (Discovery, error) {
 	case s.Mode == ModeFlush:
 		return d.flush(ctx, now)
 	}
-	return Discovery{}, fmt.Errorf("read slice: want mode meter with hourOffset %d..%d, ageout with shard 0..%d, or %s; got mode %q, hourOffset %s, shard %s",
-		metering.MinOffset, metering.MaxOffset, metering.AgeoutShards-1, ModeFlush, s.Mode, text(s.HourOffset), text(s.Shard))
+	return Discovery{}, fmt.Errorf("read slice: want %s; got mode %q, hourOffset %s, shard %s", WantedSlices(), s.Mode, text(s.HourOffset), text(s.Shard))
+}
+
+// WantedSlices says in words which slices there are.
+func WantedSlices() string {
+	return fmt.Sprintf("mode %s with hourOffset %d..%d, %s with shard 0..%d, or %s", ModeMeter, metering.MinOffset, metering.MaxOffset, ModeAgeout, metering.AgeoutShards-1, ModeFlush)
 }
 
 func text(n *int) string {
