@@ -31,10 +31,12 @@ logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 status=0
 check() { go tool gotestsum --format pkgname --jsonfile "$logs/$1" -- -count=1 "${@:2}" || status=1; }
-# The race detector runs over everything; the random days run once more without it, all of them.
+# The race detector runs over everything; the random days run once more without it, all of them, and the counts of requests only
+# without it.
 check all "${race[@]}" ./...
 if [ ${#race[@]} -gt 0 ]; then
 	check seeds -run '^TestSeeds$' ./internal/node
+	check costs -run '^TestRequests$' ./internal/costs
 fi
 # The named scenarios once more over the durable store, but for those that count what is asked of the one in memory.
 check durable -run '^Test(F[0-9]|Case)' -skip '^Test(F41|F45Zero|Case26)' ./internal/node -args -store=durable
