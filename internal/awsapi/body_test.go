@@ -1,47 +1,23 @@
 package awsapi_test
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/awsmp/metering/internal/awsapi"
+	"github.com/awsmp/metering/internal/standin"
 )
 
-// slowWriter answers before it has read the request's body, as a transport may whose writing goroutine has no turn yet.
-type slowWriter struct{}
-
-func (slowWriter) Do(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: &lateAnswer{request: r}, Request: r}, nil
-}
-
-// lateAnswer reads the request's body when it is read itself: after the SDK has done with the request.
-type lateAnswer struct {
-	request *http.Request
-	rest    io.Reader
-}
-
-func (a *lateAnswer) Read(p []byte) (int, error) {
-	if a.rest == nil {
-		if n, err := io.Copy(io.Discard, a.request.Body); err != nil || n != a.request.ContentLength {
-			return 0, fmt.Errorf("send %d bytes of %d: %w", n, a.request.ContentLength, errors.Join(err, io.ErrUnexpectedEOF))
-		}
-		a.rest = strings.NewReader(`{"Table":{"TableName":"awsmp-acme-usage"}}`)
-	}
-	return a.rest.Read(p)
-}
-
-func (a *lateAnswer) Close() error { return nil }
+// late answers before the body of a request is read.
+const late = standin.LateBody(`{"Table":{"TableName":"awsmp-acme-usage"}}`)
 
 func TestAnswerBeforeTheBodyIsSent(t *testing.T) {
 	t.Parallel()
 	cfg := settings("http://127.0.0.1")
-	cfg.HTTPClient = awsapi.KeepBodies(slowWriter{})
+	cfg.HTTPClient = awsapi.KeepBodies(late)
 	if err := describe(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +30,7 @@ func TestRequestsCanBeSentAgain(t *testing.T) {
 	cfg := settings("http://127.0.0.1")
 	cfg.HTTPClient = awsapi.KeepBodies(doer(func(r *http.Request) (*http.Response, error) {
 		seen = r
-		return slowWriter{}.Do(r)
+		return late.Do(r)
 	}))
 	if err := describe(t.Context(), cfg); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/awsmp/metering/internal/awsapi"
 	"github.com/awsmp/metering/internal/lambdaevent"
 	"github.com/awsmp/metering/internal/marketplace"
 	"github.com/awsmp/metering/internal/metering"
@@ -99,7 +100,7 @@ func cleanup(p parts) stage { return batch(newCleaner(p).Handle) }
 
 func newCleaner(p parts) *pipeline.Cleaner {
 	return &pipeline.Cleaner{
-		Rows: p.rows(dynamodb.Options{}), Metrics: p.metrics, Limiter: rate.NewLimiter(cleanupWrites, burst), Now: p.now, Sleep: sleep, Log: p.log,
+		Rows: p.rows(dynamodb.Options{}), Metrics: p.metrics, Limiter: rate.NewLimiter(cleanupWrites, burst), Now: p.now, Sleep: awsapi.Sleep, Log: p.log,
 	}
 }
 
@@ -150,16 +151,5 @@ func batch(handle func(context.Context, []pipeline.Message) []string) stage {
 		}
 		failed := handle(ctx, messages)
 		return lambdaevent.Failed(failed), batchReport{len(messages), len(failed)}, nil
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/awsmp/metering/internal/awsapi"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/queue"
 )
@@ -103,19 +104,10 @@ func (m *Mapping) poll(ctx context.Context, f *Function, s Source) {
 					t.LastFailure = fmt.Errorf("receive: %w", err)
 				}
 			})
-			pause(ctx, s.Idle)
+			_ = awsapi.Sleep(ctx, s.Idle)
 			continue
 		}
 		m.deliver(ctx, f, s, list)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

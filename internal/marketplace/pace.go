@@ -1,7 +1,6 @@
 package marketplace
 
 import (
-	"context"
 	"math"
 	"sync"
 	"time"
@@ -79,17 +78,5 @@ func (p *pacer) succeeded(now time.Time) {
 	defer p.mu.Unlock()
 	if limit := p.limiter.Limit(); limit < p.full {
 		p.limiter.SetLimitAt(now, min(p.full, limit+p.full*climb))
-	}
-}
-
-// sleep waits for d by the wall clock, less when ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

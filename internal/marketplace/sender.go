@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/awsmp/metering/internal/awsapi"
 	"github.com/awsmp/metering/internal/metering"
 )
 
@@ -55,7 +56,7 @@ func (s Settings) withDefaults() Settings {
 		s.Now = time.Now
 	}
 	if s.Sleep == nil {
-		s.Sleep = sleep
+		s.Sleep = awsapi.Sleep
 	}
 	return s
 }

@@ -117,12 +117,7 @@ func (q *Queue) sleep(ctx context.Context, d time.Duration) error {
 	if q.Sleep != nil {
 		return q.Sleep(ctx, d)
 	}
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return awsapi.Sleep(ctx, d)
 }
 
 // sendable reports whether SQS carries a body: tab, line feed, carriage return and U+0020 to U+D7FF, U+E000 to U+FFFD, U+10000 to

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/awsmp/metering/internal/awsapi"
 )
 
 const defaultWorkers = 8
@@ -36,14 +38,7 @@ func (o Options) sleep(ctx context.Context, d time.Duration) error {
 	if o.Sleep != nil {
 		return o.Sleep(ctx, d)
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return awsapi.Sleep(ctx, d)
 }
 
 // jitter draws a pause at random, so that writers who were throttled together do not come back together.
