@@ -33,7 +33,7 @@ type Row struct {
 	Quantity           int64        `json:"quantity"`  // that is added, not what the row holds in all
 	Allocations        []Allocation `json:"allocations,omitempty"`
 	CustomerIdentifier string       `json:"customerIdentifier,omitempty"`
-	Token              string       `json:"token"` // under which it counts once; empty where nothing was sent yet
+	Token              string       `json:"token"` // under which it counts once; empty where it has none yet
 	Sent               bool         `json:"sent"`  // whether it may have reached the table; if not, nothing was written
 }
 
@@ -50,10 +50,17 @@ type RowError struct {
 	Err error `json:"-"`
 }
 
+// unsent is what there is to say of a row without an answer that was never sent.
+const unsent = "it was not sent yet, so nothing was written; after Close give it to Resend"
+
 // Error names the row and what became of it; accounts are masked.
 func (e *RowError) Error() string {
-	return fmt.Sprintf("row %s of %s, account %s, quantity %d: %v",
-		e.Time.UTC().Format("2006-01-02T15:04:05"), e.Dimension, metering.Masked(e.Account), e.Quantity, e.Err)
+	what := fmt.Sprint(e.Err)
+	if rest, unknown := strings.CutPrefix(what, ErrUnknown.Error()); unknown && !e.Sent {
+		what = unsent + rest
+	}
+	return fmt.Sprintf("row %s of %s, account %s, quantity %d: %s",
+		e.Time.UTC().Format("2006-01-02T15:04:05"), e.Dimension, metering.Masked(e.Account), e.Quantity, what)
 }
 
 // Unwrap is the reason.

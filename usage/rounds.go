@@ -157,7 +157,9 @@ func (w *Writer) postpone(parts []*part) {
 	w.mu.Lock()
 	next := time.Now().Add(backoff(most))
 	for _, p := range parts {
-		p.next = next
+		if p.next = next; p.cause != nil {
+			w.trouble = p.cause
+		}
 	}
 	w.mu.Unlock()
 	w.rouse()
@@ -169,6 +171,7 @@ func (w *Writer) settle(parts []*part) {
 		return
 	}
 	w.mu.Lock()
+	w.trouble = nil
 	for _, p := range parts {
 		delete(w.flights, p.place())
 		w.held -= p.cost

@@ -30,6 +30,7 @@ type Writer struct {
 	freed   chan struct{}   // closed when there is room again
 	failed  RowErrors       // answered with an error and not yet returned
 	untold  int             // likewise, beyond mostFailed: told to Outcome alone
+	trouble error           // why what was tried last could not be written; nil once something is answered
 	closed  bool
 
 	batches map[string]chan struct{} // ids that are being written, each closed when it is done
@@ -148,6 +149,9 @@ func (w *Writer) await(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	w.waiting--
+	if err != nil && w.trouble != nil {
+		err = fmt.Errorf("%w; what is held cannot be written: %w", err, w.trouble)
+	}
 	return err
 }
 

@@ -254,6 +254,8 @@ func TestBackPressure(t *testing.T) {
 		third := at(used(4), noon.Add(-10*time.Minute))
 		if err := w.Add(ctx, third); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
 			t.Fatalf("Add to a full writer: %v after %v", err, time.Since(start))
+		} else if !errors.Is(err, errLine) {
+			t.Errorf("Add does not say why there is no room: %v", err)
 		}
 		if err := w.Add(t.Context(), used(-1)); err == nil {
 			t.Error("what is refused waits for room")
@@ -407,5 +409,34 @@ func TestManyWriters(t *testing.T) {
 	}
 	if sum != 3*8*200 {
 		t.Errorf("the rows hold %d, want %d", sum, 3*8*200)
+	}
+}
+
+// A row that never went out is not said to be in the balance: nothing was written, and that is all.
+func TestUnsentRowSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cut  func(*line)
+		says string
+	}{
+		"the look before fails": {func(l *line) { l.cut(errLine, nil, nil) }, "so nothing was written; after Close give it to Resend"},
+		"the write fails":       {func(l *line) { l.cut(nil, errLine, nil) }, "it is unknown whether it was written"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, l, _ := setup(t, usage.Options{})
+				c.cut(l)
+				add(t, w, used(3))
+				err := w.Flush(t.Context())
+				if !errors.Is(err, usage.ErrUnknown) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "unknown") != (name == "the write fails") {
+					t.Errorf("Flush: %v", err)
+				}
+				l.cut(nil, nil, nil)
+				if err := w.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
 	}
 }
