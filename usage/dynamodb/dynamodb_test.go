@@ -42,7 +42,7 @@ func client(url string) *sdk.Client {
 // stack makes the tables of a product of the test's own.
 func stack(t *testing.T, url string) dynamodb.Tables {
 	t.Helper()
-	tables := dynamodb.TablesOf(strings.ToLower(t.Name()))
+	tables := dynamodb.TablesOf(standin.Name(t, "product"))
 	if err := store.Create(t.Context(), client(url), store.UsageTable(tables.Usage), store.AggregatedUsageTable(tables.AggregatedUsage)); err != nil {
 		t.Fatal(err)
 	}

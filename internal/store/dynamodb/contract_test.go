@@ -1,7 +1,6 @@
 package dynamodb_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -73,21 +72,9 @@ func client(url string) *sdk.Client {
 func open(t *testing.T, url string, o dynamodb.Options) *dynamodb.Ledger {
 	t.Helper()
 	c := client(url)
-	usage, aggregated := tableName(t, "usage"), tableName(t, "aggregated")
+	usage, aggregated := standin.Name(t, "usage"), standin.Name(t, "aggregated")
 	if err := dynamodb.Create(t.Context(), c, dynamodb.UsageTable(usage), dynamodb.AggregatedUsageTable(aggregated)); err != nil {
 		t.Fatal(err)
 	}
 	return &dynamodb.Ledger{Rows: dynamodb.NewRows(c, usage, o), Records: dynamodb.NewRecords(c, aggregated, o)}
-}
-
-// tableName is the test's own, in the characters that a table's name may have.
-func tableName(t *testing.T, what string) string {
-	t.Helper()
-	name := strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' {
-			return r
-		}
-		return '-'
-	}, t.Name())
-	return name[max(0, len(name)-200):] + "." + what
 }

@@ -76,7 +76,7 @@ func newWorld(t *testing.T, url string, o dynamodb.Options) *world {
 	t.Helper()
 	w := &world{
 		proxy: standin.NewProxy(t, url), direct: client(url),
-		usage: tableName(t, "usage"), aggregated: tableName(t, "aggregated"), subscribersTable: tableName(t, "subscribers"),
+		usage: standin.Name(t, "usage"), aggregated: standin.Name(t, "aggregated"), subscribersTable: standin.Name(t, "subscribers"),
 	}
 	err := dynamodb.Create(t.Context(), w.direct, dynamodb.UsageTable(w.usage), dynamodb.AggregatedUsageTable(w.aggregated), dynamodb.SubscribersTable(w.subscribersTable))
 	if err != nil {
