@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/awsmp/metering/internal/metering"
 )
@@ -217,20 +217,10 @@ func (p *part) covered(m metering.Manifest) bool {
 
 // each runs do for every number below n, a few at once.
 func (s *sender) each(n int, do func(i int)) {
-	if n <= 1 || s.parallel == 1 {
-		for i := range n {
-			do(i)
-		}
-		return
+	var group errgroup.Group
+	group.SetLimit(s.parallel)
+	for i := range n {
+		group.Go(func() error { do(i); return nil })
 	}
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range min(n, s.parallel) {
-		all.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				do(int(i))
-			}
-		})
-	}
-	all.Wait()
+	_ = group.Wait() // what fails stands in the parts
 }

@@ -3,10 +3,9 @@ package dynamodb
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	"github.com/awsmp/metering/internal/awsapi"
@@ -46,18 +45,10 @@ func jitter(most time.Duration) time.Duration { return rand.N(most) + 1 }
 
 // each runs do for every number below n, a few at once.
 func each(n, workers int, do func(i int)) {
-	if n == 1 {
-		do(0)
-		return
+	var group errgroup.Group
+	group.SetLimit(workers)
+	for i := range n {
+		group.Go(func() error { do(i); return nil })
 	}
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range min(n, workers) {
-		all.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				do(int(i))
-			}
-		})
-	}
-	all.Wait()
+	_ = group.Wait() // what fails is told item by item
 }
