@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"slices"
 	"strconv"
+	"time"
 )
 
 // Item is a table item as a store holds it. The dynamic types of its values are those of JSON read with
@@ -93,6 +95,37 @@ func (r reader) texts(name string) []string {
 	return texts
 }
 
+// time reads a time as it is written; zero where it is absent or none.
+func (r reader) time(name string) time.Time {
+	s, _ := r.rest[name].(string)
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}
+	}
+	delete(r.rest, name)
+	return t.UTC()
+}
+
+// times reads a list of times, in order.
+func (r reader) times(name string) []time.Time {
+	list, ok := r.rest[name].([]any)
+	times := make([]time.Time, len(list))
+	for i, v := range list {
+		s, _ := v.(string)
+		t, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			return nil
+		}
+		times[i] = t.UTC()
+	}
+	if !ok || len(list) == 0 {
+		return nil
+	}
+	delete(r.rest, name)
+	slices.SortFunc(times, time.Time.Compare)
+	return times
+}
+
 func (r reader) allocations() []Allocation {
 	list, ok := exactAllocations(r.rest[AttrAllocations])
 	if !ok {
@@ -128,6 +161,20 @@ func (w writer) quantity(name string, q Quantity) {
 	if q.Whole {
 		w[name] = number(q.N)
 	}
+}
+
+func (w writer) time(name string, t time.Time) {
+	if !t.IsZero() {
+		w[name] = t.UTC().Format(time.RFC3339)
+	}
+}
+
+func (w writer) times(name string, list []time.Time) {
+	texts := make([]string, len(list))
+	for i, t := range list {
+		texts[i] = t.UTC().Format(time.RFC3339)
+	}
+	w.texts(name, texts)
 }
 
 func (w writer) texts(name string, list []string) {

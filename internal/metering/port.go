@@ -75,6 +75,17 @@ const (
 	MetricSubmissionExpired    Metric = "UsageSubmissionExpired"
 	MetricDryRun               Metric = "DryRunSubmitted"
 	MetricDeprovisioningLookup Metric = "DeprovisioningLookupFailed"
+
+	// Of the lifecycle.
+	MetricEventIgnored     Metric = "SubscriptionEventIgnored" // an event that metering has no use for; the cause is its kind
+	MetricAgreementUnknown Metric = "AgreementUnknown"         // Ended or Amended of an agreement that no license here belongs to
+	MetricTestEventRefused Metric = "TestEventRefused"         // an invented event where none is allowed
+
+	// Of registration.
+	MetricRegistered          Metric = "BuyerRegistered"
+	MetricRegistrationRefused Metric = "RegistrationRefused" // the cause says why
+	MetricRegistrationEarly   Metric = "RegistrationWithoutLicense"
+	MetricRegistrationFailed  Metric = "RegistrationFailed" // nothing that the buyer could mend
 )
 
 // Measure is one observation: items of a metric, the units they hold, and the reason or exception behind them, if any.
