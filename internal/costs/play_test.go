@@ -117,7 +117,9 @@ func (p *play) deploy(dynalite, fauxqs, marketplace string) {
 	}
 	subscribers := dynamodb.NewSubscribers(plain, p.env["SUBSCRIBERS_TABLE"])
 	p.closes = func(license, account string, expiry time.Time) { // the events stack does: it is not counted
-		fatal(p.t, subscribers.PutDeprovisioning(p.t.Context(), metering.Deprovisioning{License: license, Account: account, Expiry: expiry}))
+		began := expiry.Add(-metering.DeprovisionWindow)
+		_, _, err := subscribers.ChangeSubscriber(p.t.Context(), metering.LicenseEvent{License: license, Account: account, At: began}.DeprovisionedAt(began))
+		fatal(p.t, err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/awsmp/metering/internal/ledger"
+	"github.com/awsmp/metering/internal/lifecycle"
 	"github.com/awsmp/metering/internal/marketplace"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/node"
@@ -47,8 +48,8 @@ func (s *story) instant(t time.Time) {
 				s.say(t, "the stage %s failed: %v; its work is found again", run.Stage, run.Err)
 			}
 		}
-		if n, ok := run.Report.(int); ok && run.Stage == metering.FinalizeSchedule.Name && n > 0 {
-			s.say(t, "%s closed for good", ledger.Counted(int64(n), "license"))
+		if r, ok := run.Report.(lifecycle.Finalized); ok && r.Ended > 0 {
+			s.say(t, "%s closed for good", ledger.Counted(int64(r.Ended), "license"))
 		}
 	}
 	for _, o := range sorted(seen.verdicts) {

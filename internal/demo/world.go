@@ -119,9 +119,9 @@ func (w *world) happen(ctx context.Context, e event) error {
 		if e.ends {
 			return nil
 		}
-		return w.store.PutDeprovisioning(ctx, metering.Deprovisioning{
-			License: e.license, Account: e.account, Expiry: e.from.Add(metering.DeprovisionWindow),
-		})
+		closes := metering.LicenseEvent{License: e.license, Account: e.account, At: e.from}.DeprovisionedAt(e.from)
+		_, _, err := w.store.ChangeSubscriber(ctx, closes)
+		return err
 	case Suspend:
 		w.sim.SuspendAccount(e.account, !e.ends)
 	case UndefinedDimension:

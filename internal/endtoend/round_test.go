@@ -57,7 +57,11 @@ func usageBecomesABalancedLedger(t *testing.T, s suite) {
 	expect(ledger.Rejected, string(metering.MalformedSortKey), 1, 9)
 	expect(ledger.Expired, string(metering.AggregationExpired), 2, 3)
 
-	fatal(t, w.closing.PutDeprovisioning(t.Context(), metering.Deprovisioning{License: closing, Account: account(closing), Expiry: time.Now().Add(5 * time.Minute)}))
+	ends := time.Now().Add(5 * time.Minute)
+	_, _, err := w.closing.ChangeSubscriber(t.Context(), metering.LicenseEvent{
+		License: closing, Account: account(closing), At: ends.Add(-metering.DeprovisionWindow),
+	}.DeprovisionedAt(time.Now()))
+	fatal(t, err)
 	last := w.group(closing, "seats")
 	last.Hour = metering.HourOf(time.Now())
 	w.putItems(w.group(closing, "seats"), "10", "20")

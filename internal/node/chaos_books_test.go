@@ -50,9 +50,8 @@ func (c *chaos) putRecord(r metering.Record) {
 
 func (c *chaos) deprovision(license, account string, at time.Time) {
 	check(c.t, c.sim.PutLicense(simulator.License{ARN: license, AccountID: account, DeprovisionedAt: at}))
-	check(c.t, c.store.PutDeprovisioning(c.t.Context(), metering.Deprovisioning{
-		License: license, Account: account, Expiry: at.Add(metering.DeprovisionWindow),
-	}))
+	_, _, err := c.store.Store.ChangeSubscriber(c.t.Context(), metering.LicenseEvent{License: license, Account: account, At: at}.DeprovisionedAt(at))
+	check(c.t, err)
 }
 
 // consumers is how many processes may hold messages of one queue at once.

@@ -115,11 +115,15 @@ func (s *frailStore) Deprovisioning(ctx context.Context) ([]metering.Deprovision
 	return s.Store.Deprovisioning(ctx)
 }
 
-func (s *frailStore) RemoveDeprovisioning(ctx context.Context, license, account string) error {
-	_, err := write(ctx, s.gate, "finalize "+license, func(ctx context.Context, _ *rand.Rand) (struct{}, error) {
-		return struct{}{}, s.Store.RemoveDeprovisioning(ctx, license, account)
+func (s *frailStore) ChangeSubscriber(ctx context.Context, c metering.SubscriberChange) (after metering.Subscriber, changed bool, err error) {
+	_, err = write(ctx, s.gate, "change "+c.License, func(ctx context.Context, _ *rand.Rand) (struct{}, error) {
+		after, changed, err = s.Store.ChangeSubscriber(ctx, c)
+		return struct{}{}, err
 	})
-	return err
+	if err != nil {
+		return metering.Subscriber{}, false, err // also where it was made and the answer was lost
+	}
+	return after, changed, nil
 }
 
 // LabelRows lets each label be an effect of its own.

@@ -322,6 +322,6 @@ func (c *chaos) timetable() []timetabled {
 		{metering.FlushSchedule, []stageRun{slice("flush", pipeline.FlushSlice())}},
 		{metering.SubmitSchedule, []stageRun{{"submit", func(ctx context.Context) { _, _ = c.node.Submit.Run(ctx) }}}},
 		{metering.ExpireSchedule, []stageRun{{"expire", func(ctx context.Context) { _, _ = c.node.Expire.Run(ctx) }}}},
-		{metering.FinalizeSchedule, []stageRun{{"finalize", func(ctx context.Context) { _, _ = c.node.Finalize(ctx) }}}},
+		{metering.FinalizeSchedule, []stageRun{{"finalize", func(ctx context.Context) { _, _ = c.node.Finalize.Run(ctx) }}}},
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/awsmp/metering/internal/lifecycle"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
 	"github.com/awsmp/metering/internal/queue/memory"
@@ -21,9 +22,7 @@ import (
 type Store interface {
 	pipeline.Rows
 	pipeline.Records
-	pipeline.Subscribers
-	// RemoveDeprovisioning ends a license's last hour.
-	RemoveDeprovisioning(ctx context.Context, license, account string) error
+	lifecycle.Subscribers
 }
 
 // Config is a node's parts and settings.
@@ -48,7 +47,7 @@ type Config struct {
 type Event struct {
 	At     time.Time
 	Stage  string // a schedule's name, or AggregateStage or CleanupStage
-	Report any    // the stage's own: pipeline.Discovery, pipeline.Submission, pipeline.Expiry, or an int of messages or licenses handled
+	Report any    // the stage's own: pipeline.Discovery, pipeline.Submission, pipeline.Expiry, lifecycle.Finalized, or an int of messages handled
 	Err    error
 }
 
@@ -74,6 +73,9 @@ type Node struct {
 	Clean     *pipeline.Cleaner
 	Submit    *pipeline.Submitter
 	Expire    *pipeline.Expirer
+	Finalize  *lifecycle.Finalizer
+	// Lifecycle takes the Marketplace's events. It has no queue here: whoever has an event applies it.
+	Lifecycle *lifecycle.Handler
 
 	Work, Deprovision, Cleanup *memory.Queue
 	DeadLetters                *memory.Queue
@@ -115,24 +117,10 @@ func New(c Config) (*Node, error) {
 		MaxRecords: c.MaxRecords, Retention: c.Retention, DryRun: c.DryRun, Paused: c.Paused, Now: c.Clock.Now, Log: c.Log,
 	}
 	n.Expire = &pipeline.Expirer{Records: c.Store, Metrics: c.Metrics, Rules: c.Rules, Now: c.Clock.Now, Log: c.Log}
+	n.Finalize = &lifecycle.Finalizer{Subscribers: c.Store, Now: c.Clock.Now, Log: c.Log}
+	n.Lifecycle = &lifecycle.Handler{Subscribers: c.Store, Metrics: c.Metrics, Now: c.Clock.Now, Log: c.Log}
 	n.jobs = n.timetable()
 	return n, nil
-}
-
-// Finalize ends the last hour of licenses whose window is over.
-func (n *Node) Finalize(ctx context.Context) (int, error) {
-	list, err := n.config.Store.Deprovisioning(ctx)
-	ended := 0
-	for _, l := range list {
-		if l.Expiry.After(n.config.Clock.Now()) {
-			continue
-		}
-		if err := n.config.Store.RemoveDeprovisioning(ctx, l.License, l.Account); err != nil {
-			return ended, err
-		}
-		ended++
-	}
-	return ended, err
 }
 
 func (n *Node) discover(ctx context.Context, slice func(int) pipeline.Slice, first, last int) (pipeline.Discovery, error) {

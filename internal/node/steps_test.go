@@ -94,8 +94,8 @@ func (w *world) expire() pipeline.Expiry {
 // deprovision opens a license's last hour, here and at the Marketplace.
 func (w *world) deprovision(license, account string, from time.Time) {
 	w.t.Helper()
-	d := metering.Deprovisioning{License: license, Account: account, Expiry: from.Add(metering.DeprovisionWindow)}
-	if err := w.store.PutDeprovisioning(w.ctx, d); err != nil {
+	closes := metering.LicenseEvent{License: license, Account: account, At: from}.DeprovisionedAt(from)
+	if _, _, err := w.store.ChangeSubscriber(w.ctx, closes); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := w.sim.PutLicense(simulator.License{ARN: license, AccountID: account, DeprovisionedAt: from}); err != nil {

@@ -30,7 +30,7 @@ func (n *Node) timetable() []job {
 		{schedule: metering.FlushSchedule, run: func(ctx context.Context) (any, error) { return n.Discover.Run(ctx, pipeline.FlushSlice()) }},
 		{schedule: metering.SubmitSchedule, run: func(ctx context.Context) (any, error) { return n.Submit.Run(ctx) }, stops: true},
 		{schedule: metering.ExpireSchedule, run: func(ctx context.Context) (any, error) { return n.Expire.Run(ctx) }},
-		{schedule: metering.FinalizeSchedule, run: func(ctx context.Context) (any, error) { return n.Finalize(ctx) }},
+		{schedule: metering.FinalizeSchedule, run: func(ctx context.Context) (any, error) { return n.Finalize.Run(ctx) }},
 	}
 }
 

@@ -51,7 +51,6 @@ type tables interface {
 	DeleteRow(ctx context.Context, license, sortKey string) error
 	PutRecord(ctx context.Context, r metering.Record) error
 	DeleteRecord(ctx context.Context, license, sortKey string) error
-	PutDeprovisioning(ctx context.Context, d metering.Deprovisioning) error
 }
 
 var storeKind = flag.String("store", "memory", "store of the scenarios: memory or durable")

@@ -228,10 +228,7 @@ func TestAgeoutOwnsItsShardOnly(t *testing.T) {
 func TestFlushCostsOneQueryAnHour(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	d := metering.Deprovisioning{License: licenseOne, Account: buyer, Expiry: noon.Add(30 * time.Minute)}
-	if err := b.store.PutDeprovisioning(b.ctx, d); err != nil {
-		t.Fatal(err)
-	}
+	b.deprovision(licenseOne, buyer, noon.Add(30*time.Minute))
 	for i := range 500 {
 		b.put(rowAt(groupOf(licenseTwo, fmt.Sprintf("dim_%d", i), hour), 0, 1))
 	}

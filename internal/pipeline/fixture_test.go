@@ -112,6 +112,15 @@ func (b *bench) putRecords(records ...metering.Record) {
 	}
 }
 
+// deprovision has a license's last hour end at expiry.
+func (b *bench) deprovision(license, account string, expiry time.Time) {
+	b.t.Helper()
+	event := metering.LicenseEvent{License: license, Account: account, At: expiry.Add(-metering.DeprovisionWindow)}
+	if _, _, err := b.store.ChangeSubscriber(b.ctx, event.DeprovisionedAt(b.now)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // record is a record as it stands; the zero Record where there is none.
 func (b *bench) record(r metering.Record) metering.Record {
 	b.t.Helper()

@@ -177,9 +177,7 @@ func TestTwins(t *testing.T) {
 			b := newBench(t)
 			b.putRecords(c.records...)
 			if c.closing {
-				if err := b.store.PutDeprovisioning(b.ctx, metering.Deprovisioning{License: licenseOne, Account: buyer, Expiry: noon.Add(time.Hour)}); err != nil {
-					t.Fatal(err)
-				}
+				b.deprovision(licenseOne, buyer, noon.Add(time.Hour))
 			}
 			m := &listing{}
 			s := b.submitter(m)
@@ -217,9 +215,7 @@ func TestLanes(t *testing.T) {
 		metering.NewRecord(groupOf(licenseOne, "tail", tail), 1), metering.NewRecord(groupOf(licenseOne, "lapsed", current-30), 1),
 		legacyOf("acme", "c", "legacy", old, 1),
 	)
-	if err := b.store.PutDeprovisioning(b.ctx, metering.Deprovisioning{License: licenseTwo, Account: buyer, Expiry: b.now.Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	b.deprovision(licenseTwo, buyer, b.now.Add(time.Hour))
 	names := func(lanes [][]metering.Record) (list []string) {
 		for i, lane := range lanes {
 			for _, r := range lane {

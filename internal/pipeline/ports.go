@@ -6,6 +6,7 @@ package pipeline
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/awsmp/metering/internal/metering"
 )
@@ -59,8 +60,9 @@ type Metrics interface {
 
 // Message is one delivery of a queue.
 type Message struct {
-	ID   string
-	Body string
+	ID     string
+	Body   string
+	SentAt time.Time // when it was first sent
 }
 
 // Marketplace sends records, lane after lane, at the pace that the service allows, and hands every verdict to the desk as soon

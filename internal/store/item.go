@@ -7,7 +7,10 @@ import (
 	"github.com/awsmp/metering/internal/metering"
 )
 
-var errNoKey = errors.New("an item needs a licenseArn and a sort key")
+var (
+	errNoKey     = errors.New("an item needs a licenseArn and a sort key")
+	errNoAccount = errors.New("an item needs a licenseArn and a customerAWSAccountId")
+)
 
 // NormalRow is the row as it reads back: an attribute that stands in both forms is stored once.
 func NormalRow(r metering.Row) metering.Row {
@@ -43,6 +46,22 @@ func CheckRecord(r *metering.Record) error {
 		return fmt.Errorf("put record: %w", errNoKey)
 	case RecordSize(r) > MaxItemBytes:
 		return fmt.Errorf("put record %.80s: %w", r.SortKey, metering.ErrTooLarge)
+	}
+	return nil
+}
+
+// NormalSubscriber is the subscriber as it reads back.
+func NormalSubscriber(s metering.Subscriber) metering.Subscriber {
+	if s.Other == nil {
+		return s
+	}
+	return metering.SubscriberFromItem(s.Item())
+}
+
+// CheckSubscriber refuses a subscriber without a key.
+func CheckSubscriber(license, account string) error {
+	if license == "" || account == "" {
+		return fmt.Errorf("change subscriber: %w", errNoAccount)
 	}
 	return nil
 }

@@ -20,14 +20,21 @@ func itemOf(r raw) metering.Item {
 	for name, v := range r {
 		item[name] = valueOf(v)
 	}
-	if tokens, ok := item[metering.AttrFlushes].(store.TextSet); ok {
-		list := make([]any, len(tokens))
-		for i, token := range tokens {
-			list[i] = token
-		}
-		item[metering.AttrFlushes] = list
-	}
+	asList(item, metering.AttrFlushes)
 	return item
+}
+
+// asList makes a set of texts the list as which the rules know it.
+func asList(item metering.Item, name string) {
+	texts, ok := item[name].(store.TextSet)
+	if !ok {
+		return
+	}
+	list := make([]any, len(texts))
+	for i, s := range texts {
+		list[i] = s
+	}
+	item[name] = list
 }
 
 // valueOf is a value as the pipeline sees it. One that JSON has no type for is judged as any of the wrong type; what is read and put
@@ -76,13 +83,13 @@ func rawOf(item metering.Item) raw {
 func rawRow(row *metering.Row) raw {
 	r := rawOf(row.Item())
 	if len(row.Flushes) > 0 {
-		r[metering.AttrFlushes] = tokens(row.Flushes)
+		r[metering.AttrFlushes] = setOf(row.Flushes)
 	}
 	return r
 }
 
-// tokens are those of a row's flushes. A set holds nothing twice.
-func tokens(list []string) *types.AttributeValueMemberSS {
+// setOf is a set of texts, which holds nothing twice.
+func setOf(list []string) *types.AttributeValueMemberSS {
 	return &types.AttributeValueMemberSS{Value: slices.Compact(slices.Sorted(slices.Values(list)))}
 }
 

@@ -1,6 +1,7 @@
 package dynamodb_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/awsmp/metering/internal/awsapi"
 	"github.com/awsmp/metering/internal/ledger"
+	"github.com/awsmp/metering/internal/lifecycle"
+	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
 	"github.com/awsmp/metering/internal/standin"
 	"github.com/awsmp/metering/internal/store/dynamodb"
@@ -19,6 +22,8 @@ var (
 	_ pipeline.Records     = (*dynamodb.Records)(nil)
 	_ pipeline.Subscribers = (*dynamodb.Subscribers)(nil)
 	_ ledger.Store         = (*dynamodb.Ledger)(nil)
+
+	_ lifecycle.Subscribers    = (*dynamodb.Subscribers)(nil)
 )
 
 // standins are the implementations that nobody here wrote, and the parts of the contract that each gets wrong. None is enough alone;
@@ -61,6 +66,18 @@ func TestContract(t *testing.T) {
 	})
 }
 
+func TestLifecycleContract(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, url string) {
+		storetest.RunLifecycle(t, func(t *testing.T) storetest.Lifecycle { return openLifecycle(t, url, 0) })
+	})
+	t.Run("dynalite, pages of some items", func(t *testing.T) {
+		t.Parallel()
+		url := standin.Dynalite(t)
+		storetest.RunLifecycle(t, func(t *testing.T) storetest.Lifecycle { return openLifecycle(t, url, 4) })
+	})
+}
+
 // client is one of the SDK that tries each call once: what comes again, comes from here.
 func client(url string) *sdk.Client {
 	return sdk.NewFromConfig(standin.Config(url), func(o *sdk.Options) {
@@ -77,4 +94,25 @@ func open(t *testing.T, url string, o dynamodb.Options) *dynamodb.Ledger {
 		t.Fatal(err)
 	}
 	return &dynamodb.Ledger{Rows: dynamodb.NewRows(c, usage, o), Records: dynamodb.NewRecords(c, aggregated, o)}
+}
+
+// buyers are the tables of subscribers and of profiles.
+type buyers struct {
+	*dynamodb.Subscribers
+	*dynamodb.Profiles
+	client *sdk.Client
+	table  string
+}
+
+func (b buyers) PutSubscriber(ctx context.Context, item metering.Item) error {
+	_, err := b.client.PutItem(ctx, &sdk.PutItemInput{TableName: &b.table, Item: dynamodb.RawOf(item)})
+	return err
+}
+
+func openLifecycle(t *testing.T, url string, page int32) buyers {
+	t.Helper()
+	c := client(url)
+	subscribers, profiles := standin.Name(t, "subscribers"), standin.Name(t, "profile")
+	check(t, dynamodb.Create(t.Context(), c, dynamodb.SubscribersTable(subscribers), dynamodb.CustomerProfileTable(profiles)))
+	return buyers{dynamodb.NewSubscribers(c, subscribers).InPages(page), dynamodb.NewProfiles(c, profiles), c, subscribers}
 }

@@ -70,6 +70,8 @@ type world struct {
 	usage, aggregated string
 	subscribers       *dynamodb.Subscribers
 	subscribersTable  string
+	profiles          *dynamodb.Profiles
+	profileTable      string
 }
 
 func newWorld(t *testing.T, url string, o dynamodb.Options) *world {
@@ -77,14 +79,17 @@ func newWorld(t *testing.T, url string, o dynamodb.Options) *world {
 	w := &world{
 		proxy: standin.NewProxy(t, url), direct: client(url),
 		usage: standin.Name(t, "usage"), aggregated: standin.Name(t, "aggregated"), subscribersTable: standin.Name(t, "subscribers"),
+		profileTable: standin.Name(t, "profile"),
 	}
-	err := dynamodb.Create(t.Context(), w.direct, dynamodb.UsageTable(w.usage), dynamodb.AggregatedUsageTable(w.aggregated), dynamodb.SubscribersTable(w.subscribersTable))
+	err := dynamodb.Create(t.Context(), w.direct, dynamodb.UsageTable(w.usage), dynamodb.AggregatedUsageTable(w.aggregated), dynamodb.SubscribersTable(w.subscribersTable),
+		dynamodb.CustomerProfileTable(w.profileTable, "companyName"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.client = client(w.proxy.URL)
 	w.Ledger = &dynamodb.Ledger{Rows: dynamodb.NewRows(w.client, w.usage, o), Records: dynamodb.NewRecords(w.client, w.aggregated, o)}
 	w.subscribers = dynamodb.NewSubscribers(w.client, w.subscribersTable)
+	w.profiles = dynamodb.NewProfiles(w.client, w.profileTable)
 	return w
 }
 

@@ -110,7 +110,7 @@ func (r *Rows) quickFlush(f metering.Flush) *change {
 		c.sets = append(c.sets, allocations+" = list_append(if_not_exists("+allocations+", "+none+"), "+c.value(allocationsOf(f.Allocations))+")")
 	}
 	c.add(metering.AttrQuantity, numberOf(f.Quantity))
-	c.add(metering.AttrFlushes, tokens([]string{f.Token}))
+	c.add(metering.AttrFlushes, setOf([]string{f.Token}))
 	place(c, f)
 	return c
 }
@@ -131,7 +131,7 @@ func (r *Rows) exactFlush(f metering.Flush, old raw, row metering.Row) *change {
 	c.unchanged(old, metering.AttrQuantity, metering.AttrFlushes, metering.AttrAllocations, metering.AttrCustomerIdentifier)
 	grown := f.Apply(&row)
 	c.set(metering.AttrQuantity, numberOf(grown.Quantity.N))
-	c.set(metering.AttrFlushes, tokens(grown.Flushes))
+	c.set(metering.AttrFlushes, setOf(grown.Flushes))
 	if len(grown.Allocations) > len(row.Allocations) {
 		c.set(metering.AttrAllocations, allocationsOf(grown.Allocations))
 	}

@@ -16,14 +16,7 @@ import (
 	"github.com/awsmp/metering/internal/store"
 )
 
-const (
-	deprovisioningIndex = "deprovisioning-pending-index"
-	accountIndex        = "customerAWSAccountId-index"
-	agreementIndex      = "agreementId-index"
-	attrAgreement       = "agreementId"
-
-	createTimeout = 2 * time.Minute
-)
+const createTimeout = 2 * time.Minute
 
 // UsageTable is the usage table: keys, and the sparse index of what waits.
 func UsageTable(name string) *dynamodb.CreateTableInput {
@@ -45,7 +38,18 @@ func SubscribersTable(name string) *dynamodb.CreateTableInput {
 		return i
 	}
 	return tableInput(name, metering.AttrAccount,
-		index(deprovisioningIndex, attrFlag, attrExpiry), whole(accountIndex, metering.AttrAccount), whole(agreementIndex, attrAgreement))
+		index(metering.DeprovisioningIndex, metering.AttrDeprovisioningFlag, metering.AttrDeprovisioningExpiry),
+		whole(metering.AccountIndex, metering.AttrAccount), whole(metering.AgreementIndex, metering.AttrAgreement))
+}
+
+// CustomerProfileTable is the customer-profile table, with an index for each promoted field, named after it. An index finds the keys
+// of profiles and holds no other personal data.
+func CustomerProfileTable(name string, promoted ...string) *dynamodb.CreateTableInput {
+	var indexes []types.GlobalSecondaryIndex // a list without entries is refused
+	for _, field := range promoted {
+		indexes = append(indexes, index(field+"-index", field, ""))
+	}
+	return tableInput(name, metering.AttrAccount, indexes...)
 }
 
 // index carries the keys and the attributes named.

@@ -121,15 +121,9 @@ func (t *table) update(ctx context.Context, operation string, key raw, c *change
 	if err := t.pace(ctx); err != nil {
 		return false, nil, err
 	}
-	in := &dynamodb.UpdateItemInput{
-		TableName: &t.name, Key: key, UpdateExpression: aws.String(c.update()),
-		ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values, ReturnValues: back,
-	}
-	if len(c.values) == 0 { // a map without entries is refused
-		in.ExpressionAttributeValues = nil
-	}
-	if len(c.where) > 0 {
-		in.ConditionExpression = aws.String(c.condition())
+	in := t.updateInput(key, c)
+	in.ReturnValues = back
+	if in.ConditionExpression != nil {
 		in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	}
 	out, err := t.client.UpdateItem(ctx, in)
@@ -138,6 +132,33 @@ func (t *table) update(ctx context.Context, operation string, key raw, c *change
 	}
 	item, err = t.against(ctx, operation, key, err)
 	return false, item, err
+}
+
+// try makes one change as update does, and does not ask what stands against it.
+func (t *table) try(ctx context.Context, operation string, key raw, c *change) (done bool, err error) {
+	if err := t.pace(ctx); err != nil {
+		return false, err
+	}
+	_, err = t.client.UpdateItem(ctx, t.updateInput(key, c))
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) {
+		return false, nil
+	}
+	return err == nil, t.wrap(operation, err)
+}
+
+func (t *table) updateInput(key raw, c *change) *dynamodb.UpdateItemInput {
+	in := &dynamodb.UpdateItemInput{
+		TableName: &t.name, Key: key, UpdateExpression: aws.String(c.update()),
+		ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values,
+	}
+	if len(c.values) == 0 { // a map without entries is refused
+		in.ExpressionAttributeValues = nil
+	}
+	if len(c.where) > 0 {
+		in.ConditionExpression = aws.String(c.condition())
+	}
+	return in
 }
 
 // against is the item that a write's condition failed on. It comes with the failure; where it does not, there was none, or the
@@ -178,7 +199,12 @@ func (t *table) conditional(ctx context.Context, operation, license, sortKey str
 	if err != nil || done || old == nil {
 		return done, nil, err
 	}
-	return false, nil, &awsapi.Error{Class: awsapi.Unavailable, Operation: operation, Resource: t.name, Err: errors.New("the item changes faster than it can be written")}
+	return false, nil, t.restless(operation)
+}
+
+// restless is the error of a write that found another item at each try.
+func (t *table) restless(operation string) error {
+	return &awsapi.Error{Class: awsapi.Unavailable, Operation: operation, Resource: t.name, Err: errors.New("the item changes faster than it can be written")}
 }
 
 // query reads all pages of a query. Only a page without a last key ends it (cases 39 and 41).

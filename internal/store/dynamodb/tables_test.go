@@ -31,6 +31,11 @@ func TestSchema(t *testing.T) {
 			"metering_pending: meteringPending licenseArn INCLUDE customerAWSAccountId dimension hourBucket quantity usageAllocations customerIdentifier " +
 				"sentQuantity sentSecond meteringStatus billedQuantity",
 		}},
+		"customer profile": {dynamodb.CustomerProfileTable("t", "companyName", "contactEmail"), []string{
+			"licenseArn customerAWSAccountId",
+			"companyName-index: companyName KEYS_ONLY", "contactEmail-index: contactEmail KEYS_ONLY",
+		}},
+		"customer profile, nothing promoted": {dynamodb.CustomerProfileTable("t"), []string{"licenseArn customerAWSAccountId"}},
 		"subscribers": {dynamodb.SubscribersTable("t"), []string{
 			"licenseArn customerAWSAccountId",
 			"deprovisioning-pending-index: deprovisioningPendingFlag deprovisioningExpiry KEYS_ONLY",
@@ -68,29 +73,6 @@ func TestCreateAgain(t *testing.T) {
 	})
 }
 
-func TestDeprovisioning(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, url string) {
-		w := newWorld(t, url, dynamodb.Options{})
-		at := func(license, account string, minutes int) metering.Deprovisioning {
-			return metering.Deprovisioning{License: license, Account: account, Expiry: now().Add(time.Duration(minutes) * time.Minute)}
-		}
-		first, second, other := at("b", "1", 0), at("a", "1", 1), at("a", "2", 1)
-		for _, d := range []metering.Deprovisioning{other, at("b", "1", 9), second, first} {
-			check(t, w.subscribers.PutDeprovisioning(t.Context(), d))
-		}
-		for _, want := range [][]metering.Deprovisioning{{first, second, other}, {first, other}, {first, other}} {
-			list, err := w.subscribers.Deprovisioning(t.Context())
-			check(t, err)
-			same(t, "in their last hour", want, list)
-			check(t, w.subscribers.RemoveDeprovisioning(t.Context(), "a", "1"))
-		}
-		check(t, w.subscribers.RemoveDeprovisioning(t.Context(), "none", "1"))
-		wantClass(t, "no account", awsapi.Invalid, w.subscribers.PutDeprovisioning(t.Context(), at("a", "", 1)))
-
-	})
-}
-
 // A license whose end cannot be read takes no other's last hour away: the rest is listed, and the error names it, masked.
 func TestUnreadableExpiry(t *testing.T) {
 	t.Parallel()
@@ -106,8 +88,8 @@ func TestUnreadableExpiry(t *testing.T) {
 		odd(license, "2026-03-10 16:00:00")
 		second := metering.Deprovisioning{License: "b", Account: "1", Expiry: now().Add(time.Minute)}
 		first := metering.Deprovisioning{License: "c", Account: "1", Expiry: now()}
-		check(t, w.subscribers.PutDeprovisioning(t.Context(), second))
-		check(t, w.subscribers.PutDeprovisioning(t.Context(), first))
+		w.closing(t, second)
+		w.closing(t, first)
 		list, err := w.subscribers.Deprovisioning(t.Context())
 		wantClass(t, "an end that is no time", awsapi.Invalid, err, `…aaaa ends at no time: "2026-03-10 16:00:00"`, "deprovisioningExpiry")
 		if err != nil && strings.Contains(err.Error(), license) {
@@ -155,8 +137,7 @@ func TestDeprovisioningOfManyPages(t *testing.T) {
 		return standin.Action{Status: 200, Body: `{"Items":[{"licenseArn":{"S":"a"},"customerAWSAccountId":{"S":"1"},"deprovisioningPendingFlag":{"S":"1"},"deprovisioningExpiry":{"S":"2026-03-10T15:00:00Z"}}],
 			"LastEvaluatedKey":{"licenseArn":{"S":"a"},"customerAWSAccountId":{"S":"1"},"deprovisioningPendingFlag":{"S":"1"},"deprovisioningExpiry":{"S":"2026-03-10T15:00:00Z"}}}`}
 	})
-	past := dynamodb.NewSubscribers(w.direct, w.subscribersTable)
-	check(t, past.PutDeprovisioning(t.Context(), metering.Deprovisioning{License: "b", Account: "1", Expiry: now()}))
+	w.closing(t, metering.Deprovisioning{License: "b", Account: "1", Expiry: now()})
 	list, err := w.subscribers.Deprovisioning(t.Context())
 	check(t, err)
 	if len(list) != 2 || list[0].License != "a" || list[1].License != "b" {

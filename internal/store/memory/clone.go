@@ -18,6 +18,12 @@ func cloneRecord(r *metering.Record) metering.Record {
 	return c
 }
 
+func cloneSubscriber(s *metering.Subscriber) metering.Subscriber {
+	c := *s
+	c.Deprovisioned, c.Regions, c.Other = slices.Clone(s.Deprovisioned), slices.Clone(s.Regions), cloneItem(s.Other)
+	return c
+}
+
 func cloneAllocations(list []metering.Allocation) []metering.Allocation {
 	list = slices.Clone(list)
 	for i := range list {

@@ -10,7 +10,7 @@ import (
 
 // Record reads a group's record as it stands; nil where there is none.
 func (s *Store) Record(ctx context.Context, g metering.Group) (*metering.Record, error) {
-	return one(ctx, s, &s.records, place{g.License, g.RecordKey()}, cloneRecord)
+	return one(ctx, s, func() *metering.Record { return s.records.get(place{g.License, g.RecordKey()}) }, cloneRecord)
 }
 
 // CreateRecord writes the record where there is none yet; else the outcome carries the one that is there. It fails with

@@ -69,7 +69,7 @@ func (s *Store) flush(f metering.Flush) metering.Flushed {
 
 // Row reads a row as it stands; nil where there is none.
 func (s *Store) Row(ctx context.Context, license, sortKey string) (*metering.Row, error) {
-	return one(ctx, s, &s.rows, place{license, sortKey}, cloneRow)
+	return one(ctx, s, func() *metering.Row { return s.rows.get(place{license, sortKey}) }, cloneRow)
 }
 
 // DeleteRow removes a row, if there is one.

@@ -20,7 +20,7 @@ type Options struct {
 	PageBytes int
 }
 
-// Store holds the usage, aggregated-usage and subscribers tables. It is safe for concurrent use; what it takes in and
+// Store holds the usage, aggregated-usage, subscribers and customer-profile tables. It is safe for concurrent use; what it takes in and
 // hands out is copied.
 type Store struct {
 	pageBytes int
@@ -28,7 +28,9 @@ type Store struct {
 	mu             sync.RWMutex
 	rows           table[metering.Row]
 	records        table[metering.Record]
-	deprovisioning map[place]metering.Deprovisioning
+	subscribers    map[place]*metering.Subscriber
+	deprovisioning map[place]*metering.Subscriber // those of them that are in their last hour
+	profiles       map[place]*metering.Profile
 
 	itemsRead, queries, writes atomic.Int64
 }
@@ -42,7 +44,9 @@ func New(o Options) *Store {
 		pageBytes:      o.PageBytes,
 		rows:           newTable(func(r *metering.Row) string { return r.Pending }),
 		records:        newTable(func(r *metering.Record) string { return r.Pending }),
-		deprovisioning: make(map[place]metering.Deprovisioning),
+		subscribers:    make(map[place]*metering.Subscriber),
+		deprovisioning: make(map[place]*metering.Subscriber),
+		profiles:       make(map[place]*metering.Profile),
 	}
 }
 
@@ -70,19 +74,19 @@ func (s *Store) write(ctx context.Context, do func() error) error {
 }
 
 // one reads a single item as it stands; nil where there is none.
-func one[T any](ctx context.Context, s *Store, t *table[T], at place, clone func(*T) T) (*T, error) {
+func one[T any](ctx context.Context, s *Store, get func() *T, clone func(*T) T) (*T, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	s.queries.Add(1)
 	s.mu.RLock()
-	item := t.get(at)
+	item := get()
 	s.mu.RUnlock()
 	if item == nil {
 		return nil, nil
 	}
 	s.itemsRead.Add(1)
-	c := clone(item)
+	c := clone(item) // items are never changed in place
 	return &c, nil
 }
 

@@ -1,8 +1,6 @@
 package memory_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/awsmp/metering/internal/lifecycle"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
 	"github.com/awsmp/metering/internal/store/memory"
@@ -22,6 +21,8 @@ var (
 	_ pipeline.Rows        = (*memory.Store)(nil)
 	_ pipeline.Records     = (*memory.Store)(nil)
 	_ pipeline.Subscribers = (*memory.Store)(nil)
+
+	_ lifecycle.Subscribers    = (*memory.Store)(nil)
 )
 
 func TestContract(t *testing.T) {
@@ -226,38 +227,9 @@ func TestLicensesInPages(t *testing.T) {
 	}
 }
 
-func TestDeprovisioning(t *testing.T) {
+func TestLifecycleContract(t *testing.T) {
 	t.Parallel()
-	s := memory.New(memory.Options{})
-	at := time.Date(2026, 3, 10, 15, 0, 0, 0, time.UTC)
-	first := metering.Deprovisioning{License: "b", Account: "1", Expiry: at}
-	second := metering.Deprovisioning{License: "a", Account: "1", Expiry: at.Add(time.Minute)}
-	other := metering.Deprovisioning{License: "a", Account: "2", Expiry: at.Add(time.Minute)}
-	for _, d := range []metering.Deprovisioning{other, {License: "b", Account: "1", Expiry: at.Add(time.Hour)}, second, first} {
-		if err := s.PutDeprovisioning(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	check := func(want ...metering.Deprovisioning) {
-		t.Helper()
-		got, err := s.Deprovisioning(t.Context())
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%v (-want +got):\n%s", err, diff)
-		}
-	}
-	check(first, second, other)
-	for range 2 {
-		if err := s.RemoveDeprovisioning(t.Context(), "a", "1"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	check(first, other)
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := s.Deprovisioning(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("with a context that is done: %v", err)
-	}
+	storetest.RunLifecycle(t, func(*testing.T) storetest.Lifecycle { return memory.New(memory.Options{}) })
 }
 
 // Readers and writers at once: for the race detector, and no read may fail or show a row twice.

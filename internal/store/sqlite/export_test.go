@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+
+	"github.com/awsmp/metering/internal/metering"
 )
 
 // Unsynced are the options of a store whose changes do not wait for the disk.
@@ -52,6 +54,11 @@ func (s *Store) Statements() []string {
 		defer func() { s.readers <- c }()
 	}
 	return slices.Sorted(maps.Keys(all))
+}
+
+// PutSubscriber puts an item into the table of subscribers, as no stage does.
+func (s *Store) PutSubscriber(ctx context.Context, item metering.Item) error {
+	return s.write(ctx, 1, func(tx *session) error { return tx.putItem(putSubscriber, item) })
 }
 
 // Script runs statements on the connection that writes, between two changes.

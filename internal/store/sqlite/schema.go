@@ -101,6 +101,53 @@ CREATE VIEW aggregated_usage AS SELECT
 	CASE typeof(r.updated) WHEN 'integer' THEN strftime('%Y-%m-%dT%H:%M:%SZ', r.updated, 'unixepoch') ELSE r.updated END AS updatedAt,
 	r.manifest
 FROM usage_record r JOIN series s ON s.id = r.series LEFT JOIN label l ON l.id = r.label;
+`, `
+CREATE TABLE subscriber (           -- a license and the account that holds it
+	license    TEXT NOT NULL,
+	account    TEXT NOT NULL,
+	attributes TEXT NOT NULL,       -- JSON: all others, with the names and in the form that they have on AWS
+	agreement  TEXT AS (attributes ->> 'agreementId'),
+	expiry     TEXT AS (CASE attributes ->> 'deprovisioningPendingFlag' WHEN '1' THEN coalesce(attributes ->> 'deprovisioningExpiry', '') END),
+	PRIMARY KEY (license, account)
+) WITHOUT ROWID;
+CREATE INDEX subscriber_agreement ON subscriber (agreement, license, account) WHERE agreement IS NOT NULL;
+CREATE INDEX subscriber_expiry ON subscriber (expiry, license, account) WHERE expiry IS NOT NULL;
+
+INSERT INTO subscriber (license, account, attributes)
+SELECT license, account, json_object(
+	'subscriptionStatus', 'deprovisioning', 'subscriptionStatusAt', began, 'licenseDeprovisionedAt', json_array(began),
+	'deprovisioningPendingFlag', '1', 'deprovisioningExpiry', ends)
+FROM (SELECT license, account, substr(expiry, 1, 19) || 'Z' AS ends, strftime('%Y-%m-%dT%H:%M:%SZ', substr(expiry, 1, 19), '-1 hour') AS began FROM deprovisioning);
+DROP TABLE deprovisioning;
+
+CREATE TABLE profile (              -- what a buyer told at registration: personal data, in no other table
+	license    TEXT NOT NULL,
+	account    TEXT NOT NULL,
+	attributes TEXT NOT NULL,       -- JSON: all others, with the names and in the form that they have on AWS
+	PRIMARY KEY (license, account)
+) WITHOUT ROWID;
+
+CREATE VIEW subscribers AS SELECT
+	license AS licenseArn, account AS customerAWSAccountId,
+	attributes ->> 'productCode' AS productCode,
+	attributes ->> 'subscriptionStatus' AS subscriptionStatus, attributes ->> 'subscriptionStatusAt' AS subscriptionStatusAt,
+	attributes ->> 'licenseUpdatedAt' AS licenseUpdatedAt, attributes ->> 'licenseDeprovisionedAt' AS licenseDeprovisionedAt,
+	attributes ->> 'deprovisioningPendingFlag' AS deprovisioningPendingFlag, attributes ->> 'deprovisioningExpiry' AS deprovisioningExpiry,
+	attributes ->> 'agreementId' AS agreementId, attributes ->> 'agreementStatus' AS agreementStatus,
+	attributes ->> 'agreementStatusAt' AS agreementStatusAt, attributes ->> 'agreementStartTime' AS agreementStartTime,
+	attributes ->> 'agreementEndTime' AS agreementEndTime, attributes ->> 'agreementAmendedAt' AS agreementAmendedAt,
+	attributes ->> 'registeredRegions' AS registeredRegions,
+	attributes ->> 'createdAt' AS createdAt, attributes ->> 'updatedAt' AS updatedAt,
+	attributes
+FROM subscriber;
+
+CREATE VIEW customer_profile AS SELECT
+	license AS licenseArn, account AS customerAWSAccountId,
+	attributes ->> 'productCode' AS productCode, attributes ->> 'customerIdentifier' AS customerIdentifier,
+	attributes ->> 'registrationData' AS registrationData,
+	attributes ->> 'createdAt' AS createdAt, attributes ->> 'updatedAt' AS updatedAt,
+	attributes
+FROM profile;
 `}
 
 // migrate brings the file to the newest version, in one transaction.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/awsmp/metering/internal/metering"
+	"github.com/awsmp/metering/internal/lifecycle"
 	"github.com/awsmp/metering/internal/pipeline"
 	"github.com/awsmp/metering/internal/store/sqlite"
 	"github.com/awsmp/metering/internal/store/storetest"
@@ -17,6 +17,8 @@ var (
 	_ pipeline.Rows        = (*sqlite.Store)(nil)
 	_ pipeline.Records     = (*sqlite.Store)(nil)
 	_ pipeline.Subscribers = (*sqlite.Store)(nil)
+
+	_ lifecycle.Subscribers    = (*sqlite.Store)(nil)
 )
 
 func TestContract(t *testing.T) {
@@ -40,10 +42,18 @@ func TestContract(t *testing.T) {
 			t.Parallel()
 			storetest.Waiting(t, asked.of(t, quick(t)))
 		})
-		t.Run("what is no part of the tables", func(t *testing.T) {
+		t.Run("settings", func(t *testing.T) {
 			t.Parallel()
-			besideTheTables(t, asked.of(t, quick(t)))
+			settings(t, asked.of(t, quick(t)))
 		})
+		for name, options := range map[string]sqlite.Options{
+			"subscribers on the disk": {}, "subscribers in pages of one": sqlite.Options{PageBytes: 1}.Unsynced(), "subscribers in pages of some": sqlite.Options{PageBytes: 2000}.Unsynced(),
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				storetest.RunLifecycle(t, func(t *testing.T) storetest.Lifecycle { return asked.of(t, open(t, file(t), options)) })
+			})
+		}
 	})
 	t.Run("every statement goes by an index", asked.plans)
 }
@@ -73,8 +83,8 @@ func (a *statements) of(t *testing.T, s *sqlite.Store) *sqlite.Store {
 // where it is named here.
 func (a *statements) plans(t *testing.T) {
 	allowed := map[string]bool{
-		"SCAN CONSTANT ROW":   true, // no table
-		"SCAN deprovisioning": true, // all of it is wanted, and it is small: the licenses in their last hour
+		"SCAN CONSTANT ROW":                             true, // no table
+		"SCAN subscriber USING INDEX subscriber_expiry": true, // all of it is wanted, and it is small: the licenses in their last hour
 		// On opening, once:
 		"SCAN sqlite_master": true, "SCAN pragma_application_id VIRTUAL TABLE INDEX 0:": true, "SCAN pragma_user_version VIRTUAL TABLE INDEX 0:": true,
 	}
@@ -102,22 +112,8 @@ func (a *statements) plans(t *testing.T) {
 	}
 }
 
-// besideTheTables uses what the contract does not: the licenses in their last hour, the settings, and the simulator's change of a row.
-func besideTheTables(t *testing.T, s *sqlite.Store) {
-	at := now()
-	first := metering.Deprovisioning{License: "b", Account: "1", Expiry: at}
-	second := metering.Deprovisioning{License: "a", Account: "1", Expiry: at.Add(1)}
-	other := metering.Deprovisioning{License: "a", Account: "2", Expiry: at.Add(1)}
-	for _, d := range []metering.Deprovisioning{other, {License: "b", Account: "1", Expiry: at.Add(9)}, second, first} {
-		check(t, "PutDeprovisioning", s.PutDeprovisioning(t.Context(), d))
-	}
-	for _, want := range [][]metering.Deprovisioning{{first, second, other}, {first, other}, {first, other}} {
-		list, err := s.Deprovisioning(t.Context())
-		check(t, "Deprovisioning", err)
-		same(t, "in their last hour", want, list)
-		check(t, "RemoveDeprovisioning", s.RemoveDeprovisioning(t.Context(), "a", "1"))
-	}
-
+// settings are what the contract does not use.
+func settings(t *testing.T, s *sqlite.Store) {
 	for _, want := range []string{"", "one", "two"} {
 		value, err := s.Setting(t.Context(), "name")
 		check(t, "Setting", err)

@@ -18,6 +18,8 @@ func TestEverythingIsThereAfterReopening(t *testing.T) {
 	t.Parallel()
 	path := file(t)
 	ours := metering.Deprovisioning{License: licenseA, Account: buyer, Expiry: now()}
+	told := metering.ProfileChange{License: licenseA, Account: buyer, Fields: map[string]string{"contactName": "Ada Example"}, At: now()}
+	profile := told.Apply(nil)
 	rec := metering.NewRecord(group(licenseA, "api"), 5)
 	rec.Manifest = "v1 1 0 0:0"
 	for round := range 3 {
@@ -28,7 +30,9 @@ func TestEverythingIsThereAfterReopening(t *testing.T) {
 			s.LabelRows(t.Context(), []metering.Label{label(row(group(licenseA, "api"), 0, 1), "because")})
 			s.FlushRows(t.Context(), []metering.Flush{flush(group(licenseB, "api"), 0, 3, "one")})
 			check(t, "PutRecord", s.PutRecord(t.Context(), rec))
-			check(t, "PutDeprovisioning", s.PutDeprovisioning(t.Context(), ours))
+			_, _, err := s.ChangeSubscriber(t.Context(), metering.LicenseEvent{License: licenseA, Account: buyer, At: ours.Expiry.Add(-metering.DeprovisionWindow)}.DeprovisionedAt(now()))
+			check(t, "ChangeSubscriber", err)
+			check(t, "SaveProfile", s.SaveProfile(t.Context(), told))
 			check(t, "SetSetting", s.SetSetting(t.Context(), "clock", "2026"))
 		}
 		all := collect(t, s.LicenseRows(t.Context(), licenseA))
@@ -42,6 +46,9 @@ func TestEverythingIsThereAfterReopening(t *testing.T) {
 		list, err := s.Deprovisioning(t.Context())
 		check(t, "Deprovisioning", err)
 		same(t, "in their last hour", []metering.Deprovisioning{ours}, list)
+		p, err := s.Profile(t.Context(), licenseA, buyer)
+		check(t, "Profile", err)
+		same(t, "profile", &profile, p)
 		value, err := s.Setting(t.Context(), "clock")
 		check(t, "Setting", err)
 		same(t, "setting", "2026", value)

@@ -76,3 +76,27 @@ func TestViewsInTheShell(t *testing.T) {
 	check(t, string(out), err)
 	same(t, "its answer", strings.Join(lines, "\n")+"\n", string(out))
 }
+
+func TestViewsOfBuyers(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	s := open(t, path, sqlite.Options{}.Unsynced())
+	at := now().Add(-metering.DeprovisionWindow)
+	e := metering.LicenseEvent{License: licenseA, Account: buyer, Agreement: "agmt-a", ProductCode: "prod-a", At: at}
+	for _, c := range []metering.SubscriberChange{e.UpdatedAt(now()), e.DeprovisionedAt(now()), metering.Registered(licenseA, buyer, "prod-a", "us-east-1", now())} {
+		_, _, err := s.ChangeSubscriber(t.Context(), c)
+		check(t, "ChangeSubscriber", err)
+	}
+	check(t, "SaveProfile", s.SaveProfile(t.Context(), metering.ProfileChange{
+		License: licenseA, Account: buyer, ProductCode: "prod-a", CustomerIdentifier: "cust-1", Fields: map[string]string{"contactName": "Zoë"}, At: now(),
+	}))
+	c := other(t, path)
+	began, ends := "2026-03-10T14:20:00Z", "2026-03-10T15:20:00Z"
+	same(t, "subscribers", [][]string{{
+		licenseA, buyer, "prod-a", "agmt-a", "active", began, "deprovisioning", began, began, `["` + began + `"]`, "1", ends, `["us-east-1"]`, ends, ends,
+	}}, ask(t, c, `SELECT licenseArn, customerAWSAccountId, productCode, agreementId, agreementStatus, agreementStatusAt, subscriptionStatus, subscriptionStatusAt,
+		licenseUpdatedAt, licenseDeprovisionedAt, deprovisioningPendingFlag, deprovisioningExpiry, registeredRegions, createdAt, updatedAt FROM subscribers`))
+	same(t, "customer_profile", [][]string{{licenseA, buyer, "prod-a", "cust-1", `{"contactName":"Zoë"}`, ends, ends}},
+		ask(t, c, "SELECT licenseArn, customerAWSAccountId, productCode, customerIdentifier, registrationData, createdAt, updatedAt FROM customer_profile"))
+	same(t, "by a field", [][]string{{licenseA}}, ask(t, c, "SELECT licenseArn FROM customer_profile WHERE registrationData ->> 'contactName' = 'Zoë'"))
+}

@@ -1,4 +1,5 @@
-// Package storetest is the contract of the usage and aggregated-usage tables. Every adapter passes the same suite.
+// Package storetest is the contract of the usage and aggregated-usage tables, and that of the subscribers and customer-profile tables.
+// Every adapter passes the same suites.
 package storetest
 
 import (

@@ -1,0 +1,216 @@
+package lifecycle
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/awsmp/metering/internal/metering"
+)
+
+// Kind is what an event tells, whatever role of the seller it is told to.
+type Kind string
+
+// The kinds that are known by name. Agreement Created is one of those that metering has no use for: it names no license.
+const (
+	LicenseUpdated       Kind = "license-updated"
+	LicenseDeprovisioned Kind = "license-deprovisioned"
+	AgreementCreated     Kind = "agreement-created"
+	AgreementAmended     Kind = "agreement-amended"
+	AgreementEnded       Kind = "agreement-ended"
+)
+
+// Kinds are the kinds that are known by name.
+func Kinds() []Kind {
+	return []Kind{LicenseUpdated, LicenseDeprovisioned, AgreementCreated, AgreementAmended, AgreementEnded}
+}
+
+// title is the detail-type without the role.
+func (k Kind) title() string {
+	switch k {
+	case LicenseUpdated:
+		return "License Updated"
+	case LicenseDeprovisioned:
+		return "License Deprovisioned"
+	case AgreementCreated:
+		return "Purchase Agreement Created"
+	case AgreementAmended:
+		return "Purchase Agreement Amended"
+	case AgreementEnded:
+		return "Purchase Agreement Ended"
+	}
+	return ""
+}
+
+// Role is what the seller is to the agreement. A direct sale tells of its agreement to the proposer alone, one through a channel
+// partner to the manufacturer too; license events go to the manufacturer (AWS Marketplace seller guide, Amazon EventBridge events).
+type Role string
+
+// The roles.
+const (
+	Manufacturer Role = "manufacturer"
+	Proposer     Role = "proposer"
+)
+
+// suffix is what a detail-type ends with.
+func (r Role) suffix() string {
+	switch r {
+	case Manufacturer:
+		return " - Manufacturer"
+	case Proposer:
+		return " - Proposer"
+	}
+	return ""
+}
+
+// Source is that of the Marketplace's own events of agreements and licenses.
+const Source = "aws.agreement-marketplace"
+
+const testSources = "awsmp.test."
+
+// TestSource is the source of a stage's test events.
+func TestSource(stage string) string { return testSources + stage }
+
+// ErrNoEvent says that some bytes are no event, or one of a kind that matters without a usable time.
+var ErrNoEvent = errors.New("this is no event")
+
+// event is what is taken out of an EventBridge event. All else that it holds, such as titles and names, is left behind.
+type event struct {
+	id        string
+	source    string
+	kind      Kind   // empty where it is none that is known
+	title     string // the detail-type without the role
+	at        time.Time
+	account   string   // of the buyer; empty where it names none
+	license   spelling // as it spells it
+	agreement string
+	product   string // its code
+	start     time.Time
+	end       time.Time
+}
+
+// maxAhead is how far ahead of the clock an event's time may lie. One from further ahead would outlast every later event.
+const maxAhead = 24 * time.Hour
+
+// parseEvent reads an event. Members may be absent, unknown or of any type: the shapes of one source differ.
+func parseEvent(body []byte, now time.Time) (event, error) {
+	var envelope map[string]any
+	if err := json.Unmarshal(body, &envelope); err != nil {
+		return event{}, fmt.Errorf("%w: it is not a JSON object", ErrNoEvent) // the decoder's words may quote it
+	}
+	at := func(path ...string) string { return textAt(envelope, path) }
+	e := event{
+		id: at("id"), source: at("source"), title: at("detail-type"),
+		account: at("detail", "acceptor", "accountId"), agreement: at("detail", "agreement", "id"), product: at("detail", "product", "code"),
+		start: timeOf(at("detail", "agreement", "startTime")), end: timeOf(at("detail", "agreement", "endTime")),
+		at: timeOf(at("time")),
+	}
+	if e.source == "" || e.title == "" {
+		return event{}, fmt.Errorf("%w: it has no source or no detail-type", ErrNoEvent)
+	}
+	e.license = spelled(cmp.Or(at("detail", "license", "arn"), at("detail", "license", "id")))
+	if !isAccount(e.account) {
+		e.account = ""
+	}
+	for _, r := range []Role{Manufacturer, Proposer} {
+		e.title = strings.TrimSuffix(e.title, r.suffix())
+	}
+	for _, k := range Kinds() {
+		if e.title == k.title() {
+			e.kind = k
+		}
+	}
+	switch {
+	case !e.matters():
+	case e.at.IsZero():
+		return event{}, fmt.Errorf("%w: it has no time by which it can be ordered", ErrNoEvent)
+	case e.at.Sub(now) > maxAhead:
+		return event{}, fmt.Errorf("%w: its time, %s, lies ahead of the clock by more than a day", ErrNoEvent, e.at.Format(time.RFC3339))
+	}
+	return e, nil
+}
+
+// matters reports whether the event changes any subscriber.
+func (e event) matters() bool {
+	return e.ofLicense() || e.kind == AgreementAmended || e.kind == AgreementEnded
+}
+
+func (e event) ofLicense() bool { return e.kind == LicenseUpdated || e.kind == LicenseDeprovisioned }
+
+// name is how the event is spoken of: by its kind, or else its own words as far as they are short.
+func (e event) name() string {
+	if e.kind != "" {
+		return string(e.kind)
+	}
+	const longest = 80
+	if r := []rune(e.title); len(r) > longest {
+		return string(r[:longest])
+	}
+	return e.title
+}
+
+// textAt is the text at a path of members; empty where there is none.
+func textAt(v any, path []string) string {
+	for _, name := range path {
+		members, _ := v.(map[string]any)
+		v = members[name]
+	}
+	s, _ := v.(string)
+	return strings.TrimSpace(s)
+}
+
+// timeOf reads a time; zero where there is none that can be written again.
+func timeOf(s string) time.Time {
+	t, err := time.Parse(time.RFC3339, s)
+	if t = t.UTC(); err != nil || t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
+}
+
+// isAccount reports whether a text is an AWS account's id: twelve digits.
+func isAccount(s string) bool {
+	return len(s) == 12 && strings.Trim(s, "0123456789") == ""
+}
+
+// spelling is a license as an event spells it. AWS spells licenses in several ways, its own examples too.
+type spelling struct {
+	arn   string // its ARN, or the one that a bare form stands for; empty where only an id is known
+	exact bool   // the ARN stood there as it is
+	id    string // l-…
+	odd   bool   // something stands there that is none of the forms below
+}
+
+// spelled reads a license's spelling:
+//
+//	arn:aws:license-manager::111122223333:license:l-…     taken as it is
+//	aws:license-manager::111122223333:license:l-…         the same without arn:
+//	aws:license-manager:us-east-1:111122223333:l-…        the form of AWS's examples: what is submitted must be the first
+//	l-…                                                   its id alone
+func spelled(s string) spelling {
+	if metering.ValidLicense(s) {
+		return spelling{arn: s, exact: true, id: licenseID(s)}
+	}
+	id := licenseID(s)
+	if id == "" {
+		return spelling{odd: s != ""}
+	}
+	if f := strings.Split(s, ":"); len(f) >= 5 && strings.HasPrefix(f[0], "aws") && f[1] == "license-manager" {
+		if arn := "arn:" + f[0] + ":license-manager::" + f[3] + ":license:" + id; isAccount(f[3]) && metering.ValidLicense(arn) {
+			return spelling{arn: arn, id: id}
+		}
+	}
+	return spelling{id: id}
+}
+
+// licenseID is the id that a license's spelling ends with; empty where it ends with none.
+func licenseID(s string) string {
+	id := s[strings.LastIndexAny(s, ":/")+1:]
+	if rest, ok := strings.CutPrefix(id, "l-"); !ok || rest == "" {
+		return ""
+	}
+	return id
+}

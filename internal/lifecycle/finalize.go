@@ -1,0 +1,60 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/awsmp/metering/internal/metering"
+)
+
+// Finalizer ends the last hours that are over.
+type Finalizer struct {
+	Subscribers Subscribers
+	Now         func() time.Time
+	Log         *slog.Logger
+}
+
+// Finalized is what a run of the finalizer did.
+type Finalized struct {
+	Ended int `json:"ended"` // licenses that are inactive from now on
+}
+
+// maxTold is how many failures of a run are told one by one; where a table cannot be reached, all fail alike.
+const maxTold = 5
+
+// Run ends the last hour of each license for which it is over, as it stands when it is written (F31). One that fails holds up no
+// other; the next run tries it again.
+func (f *Finalizer) Run(ctx context.Context) (Finalized, error) {
+	var done Finalized
+	now := f.Now()
+	list, err := f.Subscribers.Deprovisioning(ctx)
+	if err != nil {
+		err = fmt.Errorf("list the licenses in their last hour: %w", err)
+	}
+	problems, failed := []error{err}, 0
+	for _, d := range list {
+		if d.Expiry.After(now) {
+			continue
+		}
+		s, changed, err := f.Subscribers.ChangeSubscriber(ctx, metering.FinalizeAt(d.License, d.Account, now))
+		switch {
+		case err != nil:
+			if failed++; failed <= maxTold {
+				problems = append(problems, fmt.Errorf("end the last hour of license %s: %w", metering.Masked(d.License), err))
+			}
+		case changed:
+			done.Ended++
+			logger(f.Log).Info("last hour ended", "license", s.License, "account", s.Account, "status", s.Status)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if failed > maxTold {
+		problems = append(problems, fmt.Errorf("and %d errors more", failed-maxTold))
+	}
+	return done, errors.Join(problems...)
+}
