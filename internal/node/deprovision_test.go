@@ -3,6 +3,7 @@ package node_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/awsmp/metering/internal/ledger"
 	"github.com/awsmp/metering/internal/metering"
@@ -151,4 +152,115 @@ func TestClosingLicensesGoFirst(t *testing.T) {
 		t.Errorf("%d of the closing license and %d of the backlog billed, want 30 and 10", first, rest)
 	}
 	w.wantPlace(ledger.Billed, 40)
+}
+
+// TestF31AReturningLicenseLosesNothing: a license whose hour was over was flushed until the finalizer came; one that was active again at once
+// had its hour in progress committed at its first minute, and the rest of it was late. Ended at 12:59:30 and back five minutes later, nothing
+// of it is late or refused, before and after.
+func TestF31AReturningLicenseLosesNothing(t *testing.T) {
+	t.Parallel()
+	for name, back := range map[string]string{"before the finalizer": "13:04:30", "after it": "13:07:30"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, at("2026-03-10T11:55:00"))
+			w.deprovision(licenseOne, buyerOne, at("2026-03-10T11:59:30"))
+			var rows []metering.Row
+			use := func(dimension, timestamp string) {
+				w.until(at(timestamp))
+				rows = append(rows, row(licenseOne, buyerOne, dimension, timestamp, 5))
+				w.put(rows[len(rows)-1])
+			}
+			use(apiCalls, "2026-03-10T11:59:40")
+			use(apiCalls, "2026-03-10T12:50:00") // just before the flush takes the hour in progress
+			use(apiCalls, "2026-03-10T13:00:30") // its hour is over, and its software goes on
+			returned := at("2026-03-10T" + back)
+			w.until(returned)
+			w.reactivate(licenseOne, buyerOne, returned)
+			use(apiCalls, "2026-03-10T13:20:00")
+			use("other_calls", "2026-03-10T13:59:59")
+			w.until(at("2026-03-10T14:20:00"))
+			w.wantBilled(rows[0], 5)
+			w.wantBilled(rows[1], 5)
+			w.wantBilled(rows[2], 10)
+			w.wantBilled(rows[4], 5)
+			w.wantMetric(metering.MetricRowLate, 0, 0)
+			w.wantPlace(ledger.Billed, 25)
+		})
+	}
+}
+
+// reactivate tells that a license is active again, here and at the Marketplace.
+func (w *world) reactivate(license, account string, from time.Time) {
+	w.t.Helper()
+	event := metering.LicenseEvent{License: license, Account: account, At: from}
+	if _, _, err := w.store.ChangeSubscriber(w.ctx, event.UpdatedAt(w.clock.Now())); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.sim.PutLicense(simulator.License{ARN: license, AccountID: account}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestCase51cAnHourThatBeganWithTheAgreementsEnd: pages contradict each other on which event opens the last hour. Ended at 12:00 and
+// Deprovisioned at 13:00, at a Marketplace whose hour began with Ended: what was sent by then is billed, and what it refuses afterwards has
+// its status, its metric and its units. Nothing is silent.
+func TestCase51cAnHourThatBeganWithTheAgreementsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, at("2026-03-10T12:00:00"), withSimulator(func(o *simulator.Options) { o.ClosingAnchor = simulator.AnchorEnded }))
+	ended := simulator.License{ARN: licenseOne, AccountID: buyerOne, EndedAt: at("2026-03-10T12:00:00")}
+	anchored := func() {
+		if err := w.sim.PutLicense(ended); err != nil {
+			t.Fatal(err)
+		}
+	}
+	anchored()
+	before, after := usage("2026-03-10T11:30:00", 3), usage("2026-03-10T12:30:00", 4)
+	w.put(before)
+	w.until(at("2026-03-10T12:30:00"))
+	w.wantBilled(before, 3)
+	w.put(after)
+	w.until(at("2026-03-10T13:00:00"))
+	w.deprovision(licenseOne, buyerOne, at("2026-03-10T13:00:00"))
+	ended.DeprovisionedAt = at("2026-03-10T13:00:00")
+	anchored()
+	w.until(at("2026-03-10T13:10:00"))
+	w.wantRecord(w.record(after), metering.CustomerNotSubscribed, "")
+	w.wantMetric(metering.MetricNotSubscribed, 1, 4)
+	w.until(at("2026-03-10T14:10:00"))
+	w.wantPlace(ledger.Refused, 4)
+	w.wantPlace(ledger.Billed, 3)
+	if left, err := w.store.Deprovisioning(w.ctx); err != nil || len(left) > 0 {
+		t.Errorf("still in its last hour: %v, %v", left, err)
+	}
+}
+
+// TestRowsOfTheLastTenMinutes: what becomes of usage of the hour in progress by when it is written, in a last hour that ends at 13:30: the
+// flush takes that hour at 13:21 and 13:26. Each unit is billed, or has a name.
+func TestRowsOfTheLastTenMinutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, at("2026-03-10T12:30:00"))
+	w.deprovision(licenseOne, buyerOne, at("2026-03-10T12:30:00"))
+	use := func(dimension, timestamp string, quantity int64) metering.Row {
+		w.until(at(timestamp))
+		r := row(licenseOne, buyerOne, dimension, timestamp, quantity)
+		w.put(r)
+		return r
+	}
+	steady := use("steady", "2026-03-10T13:20:30", 1) // the flush commits its hour
+	late := use("steady", "2026-03-10T13:25:30", 2)   // and so this is late
+	fresh := use("fresh", "2026-03-10T13:25:40", 4)   // the first of its hour: the next flush commits it
+	later := use("steady", "2026-03-10T13:29:00", 8)
+	last := use("last", "2026-03-10T13:29:10", 16) // no flush comes any more, and the ordinary way leads past the end
+	w.until(at("2026-03-10T13:30:00"))
+	w.wantBilled(steady, 1)
+	w.wantBilled(fresh, 4)
+	w.wantRow(late, metering.LateUsage, metering.LateReason)
+	w.until(at("2026-03-10T14:20:00"))
+	w.wantRow(later, metering.LateUsage, metering.LateReason)
+	w.wantRecord(w.record(last), metering.CustomerNotSubscribed, "")
+	w.wantMetric(metering.MetricRowLate, 2, 10)
+	w.wantMetric(metering.MetricNotSubscribed, 1, 16)
+	w.wantPlace(ledger.Billed, 5)
+	w.wantPlace(ledger.Late, 10)
+	w.wantPlace(ledger.Refused, 16)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -114,24 +113,24 @@ func (d *Discoverer) ageout(ctx context.Context, shard int, now time.Time) (Disc
 	return s.found, err
 }
 
+// flush looks at the licenses in their last hour, the one that ends first first.
 func (d *Discoverer) flush(ctx context.Context, now time.Time) (Discovery, error) {
-	expiries, err := deprovisioning(ctx, d.Subscribers)
+	licenses, err := lastHours(ctx, d.Subscribers, now)
 	var (
 		mu    sync.Mutex
-		total = Discovery{Licenses: len(expiries)}
+		total = Discovery{Licenses: len(licenses)}
 		errs  = []error{err}
 		group errgroup.Group
 	)
 	group.SetLimit(flushParallel)
-	for _, license := range slices.Sorted(maps.Keys(expiries)) {
-		expiry := expiries[license]
+	for _, l := range licenses {
 		group.Go(func() error {
-			hours := d.Rules.FlushHours(expiry, now)
+			hours := d.Rules.FlushHours(l.Expiry, now)
 			s := d.newScan(d.Deprovision)
-			s.closing = metering.FlushClosing(expiry, now)
+			s.closing = metering.FlushClosing(l.Expiry, now)
 			s.visitable = func(h metering.Hour) bool { return slices.Contains(hours, h) }
 			for _, h := range hours {
-				if !s.hour(ctx, h, license) {
+				if !s.hour(ctx, h, l.License) {
 					break
 				}
 			}
@@ -145,22 +144,6 @@ func (d *Discoverer) flush(ctx context.Context, now time.Time) (Discovery, error
 	}
 	_ = group.Wait()
 	return total, errors.Join(errs...)
-}
-
-// deprovisioning are the licenses in their last hour and when it ends; the earliest end counts. Beside an error stand those that could
-// be read.
-func deprovisioning(ctx context.Context, subscribers Subscribers) (map[string]time.Time, error) {
-	list, err := subscribers.Deprovisioning(ctx)
-	if err != nil {
-		err = fmt.Errorf("list deprovisioning licenses: %w", err)
-	}
-	expiries := make(map[string]time.Time, len(list))
-	for _, l := range list {
-		if e, seen := expiries[l.License]; !seen || l.Expiry.Before(e) {
-			expiries[l.License] = l.Expiry
-		}
-	}
-	return expiries, err
 }
 
 // Add sums what several runs saw and did.

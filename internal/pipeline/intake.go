@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"time"
 
@@ -19,8 +18,9 @@ const heldBytes = 16 << 20
 // itself, so that none can spoil a call for its neighbours (F18).
 type intake struct {
 	*Submitter
-	closing  map[string]time.Time // licenses in their last hour
-	taken    int                  // of the ordinary backlog
+	last     []string        // licenses in their last hour, in the order in which they are sent
+	closing  map[string]bool // the same
+	taken    int             // of the ordinary backlog
 	rejected int
 	unended  int   // records that could not be ended; the next run tries again
 	trouble  error // of the first of them
@@ -36,16 +36,23 @@ type sale struct {
 	hour               metering.Hour
 }
 
-func newIntake(s *Submitter, closing map[string]time.Time) *intake {
-	return &intake{
-		Submitter: s, closing: closing,
+func newIntake(s *Submitter, closing []metering.Deprovisioning) *intake {
+	in := &intake{
+		Submitter: s, closing: make(map[string]bool, len(closing)),
 		arn: make(map[sale]bool), arns: make(map[metering.Hour]bool), sent: make(map[metering.Identity]bool),
 	}
+	for _, l := range closing {
+		if metering.LegacyLicense(l.License) {
+			continue // no event names one; should a table do so, it goes with the backlog, where its twin would be seen
+		}
+		in.last, in.closing[l.License] = append(in.last, l.License), true
+	}
+	return in
 }
 
 func (in *intake) lanes(ctx context.Context, now time.Time) []iter.Seq2[metering.Record, error] {
 	lanes := make([]iter.Seq2[metering.Record, error], 0, 3)
-	if len(in.closing) > 0 {
+	if len(in.last) > 0 {
 		lanes = append(lanes, in.lastHours(ctx, now))
 	}
 	return append(lanes, in.hours(ctx, in.Rules.SubmitHours(now), true), in.hours(ctx, in.Rules.GraceTail(now), false))
@@ -56,21 +63,14 @@ func (in *intake) lastHours(ctx context.Context, now time.Time) iter.Seq2[meteri
 	hours := append(in.Rules.GraceTail(now), in.Rules.SubmitHours(now)...)
 	hours = append(hours, metering.HourOf(now))
 	return func(yield func(metering.Record, error) bool) {
-		for _, license := range slices.Sorted(maps.Keys(in.closing)) {
-			if metering.LegacyLicense(license) {
-				continue // no event names one; should a table do so, it goes with the backlog, where its twin would be seen
+		for f := range lookUp(ctx, in.Records, in.last, hours) {
+			if f.err != nil {
+				f.err = fmt.Errorf("read pending records of %v: %w", f.hour, f.err)
+			} else if !in.admit(ctx, f.Record, f.hour) {
+				continue
 			}
-			for _, h := range hours {
-				for r, err := range in.Records.PendingRecords(ctx, h, license) {
-					if err != nil {
-						err = fmt.Errorf("read pending records of %v: %w", h, err)
-					} else if !in.admit(ctx, r, h) {
-						continue
-					}
-					if !yield(r, err) {
-						return
-					}
-				}
+			if !yield(f.Record, f.err) {
+				return
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func (in *intake) hour(ctx context.Context, h metering.Hour, full func() bool, y
 			}
 			continue
 		}
-		if _, closing := in.closing[r.License]; closing { // its own lane has read it
+		if in.closing[r.License] { // its own lane has read it
 			continue
 		}
 		if !full() && !in.take(ctx, r, h, yield) {

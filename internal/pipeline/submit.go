@@ -44,20 +44,21 @@ type Submission struct {
 	DryRun   int  `json:"dryRun,omitempty"`
 }
 
-// Run sends what waits: licenses in their last hour first, then the backlog, oldest first, and last what only the month end
-// still keeps billable. Records that the service left unprocessed are reported and are no error (F39).
+// Run sends what waits: licenses in their last hour first, the one that ends first first, then the backlog, oldest first, and last
+// what only the month end still keeps billable. Records that the service left unprocessed are reported and are no error (F39).
 func (s *Submitter) Run(ctx context.Context) (Submission, error) {
 	if s.Paused {
 		logger(s.Log).Info("submission is paused: nothing is sent, records wait and will expire")
 		return Submission{Paused: true}, nil
 	}
-	closing, err := deprovisioning(ctx, s.Subscribers)
+	now := s.Now()
+	closing, err := lastHours(ctx, s.Subscribers, now)
 	if err != nil { // a preference that cannot be looked up never blocks the rest
 		s.Metrics.Emit(metering.Measure{Metric: metering.MetricDeprovisioningLookup, Items: 1})
 		logger(s.Log).Warn("licenses in their last hour could not all be looked up; the others go with the backlog", "error", err)
 	}
 	d := &desk{newIntake(s, closing)}
-	lanes := d.lanes(ctx, s.Now())
+	lanes := d.lanes(ctx, now)
 	if s.DryRun {
 		n, err := d.dryRun(ctx, lanes)
 		return Submission{DryRun: n, Rejected: d.rejected}, errors.Join(err, d.err())

@@ -1,0 +1,9 @@
+//go:build race
+
+package node_test
+
+// The race detector makes an hour some ten times slower. Thirty licenses go the same ways as a thousand, and all minutes of five
+// are alike but for the first.
+var departures = []int{1, 30}
+
+const everyMinute = 20

@@ -1,0 +1,89 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/awsmp/metering/internal/metering"
+)
+
+// lastHours are the licenses in their last hour at now, the one that ends first at the head; one that several accounts hold ends with the
+// first of them. One whose hour is over is not among them, although nobody may have ended it yet: it goes the ordinary way, or its hour in
+// progress would be committed early should it come back at once (F31). Beside an error stand those that could be read.
+func lastHours(ctx context.Context, subscribers Subscribers, now time.Time) ([]metering.Deprovisioning, error) {
+	list, err := subscribers.Deprovisioning(ctx)
+	if err != nil {
+		err = fmt.Errorf("list deprovisioning licenses: %w", err)
+	}
+	var open []metering.Deprovisioning
+	for _, l := range list {
+		if l.Expiry.After(now) {
+			open = append(open, l)
+		}
+	}
+	slices.SortFunc(open, func(a, b metering.Deprovisioning) int {
+		return cmp.Or(a.Expiry.Compare(b.Expiry), cmp.Compare(a.License, b.License))
+	})
+	seen := make(map[string]bool, len(open))
+	open = slices.DeleteFunc(open, func(l metering.Deprovisioning) bool {
+		again := seen[l.License]
+		seen[l.License] = true
+		return again
+	})
+	return open, err
+}
+
+// lookupParallel bounds the index queries of the submitter that run at once.
+const lookupParallel = 8
+
+// found is what a look-up brings: a record, or an error.
+type found struct {
+	metering.Record
+	hour metering.Hour
+	err  error
+}
+
+// lookUp asks for the waiting records of each license and hour, several questions at once, and yields what they bring in the order of the
+// questions: one after the other, 1,000 licenses would take minutes of a run (F43). It asks no further ahead than lookupParallel and holds
+// the first page of each answer, and when the consumer stops it waits for the questions under way.
+func lookUp(ctx context.Context, records Records, licenses []string, hours []metering.Hour) iter.Seq[found] {
+	return func(yield func(found) bool) {
+		var (
+			underway sync.WaitGroup
+			stopped  = make(chan struct{})
+			answers  []<-chan found // of the questions asked, in their order
+		)
+		defer underway.Wait()
+		defer close(stopped)
+		for next, all := 0, len(licenses)*len(hours); ; answers = answers[1:] {
+			for ; next < all && len(answers) < lookupParallel; next++ {
+				license, h := licenses[next/len(hours)], hours[next%len(hours)]
+				answer := make(chan found)
+				underway.Go(func() {
+					defer close(answer)
+					for r, err := range records.PendingRecords(ctx, h, license) {
+						select {
+						case answer <- found{r, h, err}:
+						case <-stopped:
+							return
+						}
+					}
+				})
+				answers = append(answers, answer)
+			}
+			if len(answers) == 0 {
+				return
+			}
+			for f := range answers[0] {
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+}
