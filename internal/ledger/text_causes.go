@@ -68,16 +68,16 @@ func explanations() map[string]Explanation {
 		string(metering.DryRunSubmitted): {"", "a dry run would have sent it", "Go live, then promote it while the hour can be billed."},
 
 		// Exceptions of the Marketplace that a single record causes.
-		"InvalidUsageDimensionException": {"", "the product has no dimension of this name",
+		metering.ExceptionDimension: {"", "the product has no dimension of this name",
 			"Define the dimension in the AWS Marketplace Management Portal (names are case-sensitive), then send the record again while the hour can be billed."},
-		"TimestampOutOfBoundsException":      {"", "the Marketplace finds the hour outside the time that it takes usage for", "Check the clocks; past hours are closed for good."},
-		"InvalidLicenseException":            {"", "the license does not exist, is another account's, or was not active in that hour", "Compare license and account with the buyer's registration."},
-		"InvalidCustomerIdentifierException": {"", "the Marketplace knows no customer with this identifier", "Compare it with the buyer's registration."},
-		"InvalidTagException":                {"", "the Marketplace refused a tag", atAWS + "Tags take letters, digits, spaces and + - = . _ : / @."},
-		"InvalidUsageAllocationsException":   {"", "the Marketplace refused the allocations", atAWS + "Each combination of tags may stand once, and all must add up to the quantity."},
-		"ValidationException":                {"", "the Marketplace refused the record's form", atAWS + "Compare it with the BatchMeterUsage reference."},
-		"SerializationException":             {"", "the record could not be written in the API's form", "Compare it with the BatchMeterUsage reference."},
-		"RequestEntityTooLargeException":     {"", "the record alone is larger than a call may be", "Use fewer combinations of tags in an hour."},
+		metering.ExceptionTimestamp:     {"", "the Marketplace finds the hour outside the time that it takes usage for", "Check the clocks; past hours are closed for good."},
+		metering.ExceptionLicense:       {"", "the license does not exist, is another account's, or was not active in that hour", "Compare license and account with the buyer's registration."},
+		metering.ExceptionIdentifier:    {"", "the Marketplace knows no customer with this identifier", "Compare it with the buyer's registration."},
+		metering.ExceptionTag:           {"", "the Marketplace refused a tag", atAWS + "Tags take letters, digits, spaces and + - = . _ : / @."},
+		metering.ExceptionAllocations:   {"", "the Marketplace refused the allocations", atAWS + "Each combination of tags may stand once, and all must add up to the quantity."},
+		metering.ExceptionValidation:    {"", "the Marketplace refused the record's form", atAWS + "Compare it with the BatchMeterUsage reference."},
+		metering.ExceptionSerialization: {"", "the record could not be written in the API's form", "Compare it with the BatchMeterUsage reference."},
+		metering.ExceptionTooLarge:      {"", "the record alone is larger than a call may be", "Use fewer combinations of tags in an hour."},
 	}
 	for reason, e := range rowExplanations() {
 		texts[string(reason)] = e

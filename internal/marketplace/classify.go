@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/awsmp/metering/internal/metering"
 )
 
 // Kind says whose fault a failed call is.
@@ -22,20 +24,6 @@ const (
 	Fatal                   // the service, the network or the settings: no record is to blame, none may be finished
 )
 
-// Exceptions that a single record brings on its whole call (AWS Marketplace Metering API reference, BatchMeterUsage, Errors).
-// Those of shape are common to AWS services; which of them this one uses is not documented.
-const (
-	exceptionDimension   = "InvalidUsageDimensionException"
-	exceptionTimestamp   = "TimestampOutOfBoundsException"
-	exceptionTag         = "InvalidTagException"
-	exceptionAllocations = "InvalidUsageAllocationsException"
-	exceptionLicense     = "InvalidLicenseException"
-	exceptionIdentifier  = "InvalidCustomerIdentifierException"
-
-	exceptionValidation    = "ValidationException"
-	exceptionSerialization = "SerializationException"
-)
-
 // Classify tells whose fault the error of a call is, and the name of the exception behind it: empty where there was none,
 // as with a broken connection.
 func Classify(err error) (Kind, string) {
@@ -46,9 +34,9 @@ func Classify(err error) (Kind, string) {
 	var unwritable *smithy.SerializationError
 	switch {
 	case errors.As(err, &params): // found by the SDK before sending
-		return RecordFault, exceptionValidation
+		return RecordFault, metering.ExceptionValidation
 	case errors.As(err, &unwritable):
-		return RecordFault, exceptionSerialization
+		return RecordFault, metering.ExceptionSerialization
 	}
 	var code string
 	var refused smithy.APIError
@@ -59,8 +47,8 @@ func Classify(err error) (Kind, string) {
 		return Throttled, code
 	}
 	switch code {
-	case exceptionDimension, exceptionTimestamp, exceptionTag, exceptionAllocations, exceptionLicense, exceptionIdentifier,
-		exceptionValidation, "ValidationError", exceptionSerialization, "RequestEntityTooLargeException":
+	case metering.ExceptionDimension, metering.ExceptionTimestamp, metering.ExceptionTag, metering.ExceptionAllocations, metering.ExceptionLicense, metering.ExceptionIdentifier,
+		metering.ExceptionValidation, "ValidationError", metering.ExceptionSerialization, metering.ExceptionTooLarge:
 		return RecordFault, code
 	}
 	return Fatal, code

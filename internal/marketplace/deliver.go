@@ -271,7 +271,7 @@ func (r *run) isolate(b *batch, records []metering.Record, exception string, tri
 
 // refuse ends a record that was refused alone.
 func (r *run) refuse(b *batch, record metering.Record, exception string, tried attempt) {
-	if tried&later == 0 && (exception == exceptionLicense || exception == exceptionTimestamp) {
+	if tried&later == 0 && (exception == metering.ExceptionLicense || exception == metering.ExceptionTimestamp) {
 		moved, ok, err := r.desk.Later(r.ctx, record)
 		if err != nil {
 			r.problem(fmt.Errorf("look for a later second of %s: %w", record.SortKey, err))

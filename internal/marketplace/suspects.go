@@ -28,11 +28,11 @@ func newSuspects() suspects {
 
 // suspectsOf are the things that a record could be refused for together with others.
 func suspectsOf(r metering.Record) [2]suspect {
-	customer := suspect{exceptionLicense, r.License}
+	customer := suspect{metering.ExceptionLicense, r.License}
 	if metering.LegacyLicense(r.License) {
-		customer = suspect{exceptionIdentifier, r.CustomerIdentifier}
+		customer = suspect{metering.ExceptionIdentifier, r.CustomerIdentifier}
 	}
-	return [2]suspect{{exceptionDimension, r.Dimension}, customer}
+	return [2]suspect{{metering.ExceptionDimension, r.Dimension}, customer}
 }
 
 // suspect remembers what a record was refused for, if others can share it.

@@ -24,6 +24,20 @@ const (
 // billed, so it is never offered for billing again without asking AWS first.
 const VerdictUnknown = "VerdictUnknown"
 
+// Exceptions that a single record brings on its whole call, and is then rejected with as its reason (AWS Marketplace Metering API
+// reference, BatchMeterUsage, Errors). Those of shape are common to AWS services; which of them this one uses is not documented.
+const (
+	ExceptionDimension     = "InvalidUsageDimensionException"
+	ExceptionTimestamp     = "TimestampOutOfBoundsException"
+	ExceptionTag           = "InvalidTagException"
+	ExceptionAllocations   = "InvalidUsageAllocationsException"
+	ExceptionLicense       = "InvalidLicenseException"
+	ExceptionIdentifier    = "InvalidCustomerIdentifierException"
+	ExceptionValidation    = "ValidationException"
+	ExceptionSerialization = "SerializationException"
+	ExceptionTooLarge      = "RequestEntityTooLargeException"
+)
+
 // Reason says why a row, a group or a record was refused before it was sent. Empty means valid.
 type Reason string
 
