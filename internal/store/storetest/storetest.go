@@ -36,6 +36,7 @@ type Store interface {
 	PendingRecords(ctx context.Context, hour metering.Hour, license string) iter.Seq2[metering.Record, error]
 	MarkSent(ctx context.Context, s metering.Send) (metering.Outcome[metering.Record], error)
 	FinishRecord(ctx context.Context, f metering.Finish) (metering.Outcome[metering.Record], error)
+	ReopenRecord(ctx context.Context, x metering.Reopen) (metering.Outcome[metering.Record], error)
 
 	Licenses(ctx context.Context) iter.Seq2[string, error]
 	LicenseRows(ctx context.Context, license string) iter.Seq2[metering.Row, error]
@@ -51,7 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 func RunWithout(t *testing.T, open func(t *testing.T) Store, without ...string) {
 	parts := []part{
 		{"rows", rowContract()}, {"pages", pageContract()}, {"flushes", flushContract()}, {"labels", labelContract()},
-		{"sets of labels", labelSetContract()}, {"records", recordContract()}, {"model", modelContract()},
+		{"sets of labels", labelSetContract()}, {"records", recordContract()}, {"reopened records", reopenContract()}, {"model", modelContract()},
 	}
 	left := len(without)
 	for i, p := range parts {

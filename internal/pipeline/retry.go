@@ -1,0 +1,172 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/awsmp/metering/internal/metering"
+)
+
+// RefusedRecords is what a retry asks of the aggregated-usage table.
+type RefusedRecords interface {
+	// LicenseRecords reads all records of a license, consistently and with every attribute.
+	LicenseRecords(ctx context.Context, license string) iter.Seq2[metering.Record, error]
+	// ReopenRecord lets a refused record wait again where the condition holds; else the outcome carries the record that stood
+	// against it.
+	ReopenRecord(ctx context.Context, x metering.Reopen) (metering.Outcome[metering.Record], error)
+}
+
+// Retrier lets refused records wait again, when somebody has put right what they were refused for and asks for it by name: a buyer is
+// active (F21), a dimension is defined (F34). What it reopens the next submission sends. It may be run again at any time: what waits
+// already is left alone.
+type Retrier struct {
+	Records RefusedRecords
+	Rules   metering.Rules
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Retry says which records of a license are to be sent once more. What is empty leaves the choice open.
+type Retry struct {
+	License   string // needed
+	Account   string
+	Dimension string
+	Hour      *metering.Hour
+	DryRun    bool // looks, and changes nothing
+}
+
+// Retried is what a retry did, or with DryRun would have done.
+type Retried struct {
+	DryRun   bool      `json:"dryRun"`
+	Reopened []Refusal `json:"reopened"` // in the order of their keys
+	Units    int64     `json:"units"`    // of these
+	Skipped  []Skipped `json:"skipped"`
+}
+
+// Refusal is a record that was refused.
+type Refusal struct {
+	Account   string          `json:"customerAWSAccountId"`
+	Dimension string          `json:"dimension"`
+	Hour      string          `json:"hour"`
+	Units     int64           `json:"units"`
+	Status    metering.Status `json:"status"`
+	Reason    string          `json:"reason,omitempty"`
+	LostAt    time.Time       `json:"lostAt"` // from when on it can no longer be billed
+}
+
+// Skipped are records that are not sent once more, for one cause.
+type Skipped struct {
+	Cause   metering.Obstacle `json:"cause"`
+	Why     string            `json:"why"` // in words
+	Records int               `json:"records"`
+	Units   int64             `json:"units"`
+}
+
+// Run reopens what may be sent once more, and says of the rest why not. Records that cannot be written fail the run when the others have
+// had their turn.
+func (r *Retrier) Run(ctx context.Context, what Retry) (Retried, error) {
+	done := Retried{DryRun: what.DryRun, Reopened: []Refusal{}, Skipped: []Skipped{}}
+	if what.License == "" {
+		return done, errors.New("retry refused records: of which license?")
+	}
+	var (
+		errs    problems
+		batch   []candidate
+		skipped = make(map[metering.Obstacle]*Skipped)
+	)
+	flush := func() {
+		errs.add(r.reopen(ctx, batch, what.DryRun))
+		for _, c := range batch {
+			done.count(c, skipped)
+		}
+		batch = batch[:0]
+	}
+	for record, err := range r.Records.LicenseRecords(ctx, what.License) {
+		if err != nil {
+			errs.add(fmt.Errorf("read the license's records: %w", err))
+			break
+		}
+		if !what.includes(record) {
+			continue
+		}
+		c := candidate{record: record}
+		c.write, c.obstacle = metering.ReopenOf(record, r.Rules, r.Now())
+		if c.obstacle == "" {
+			c.until = r.Rules.Deadline(c.write.Hour)
+		}
+		if batch = append(batch, c); len(batch) == finishBatch {
+			flush()
+		}
+	}
+	flush()
+	for _, o := range metering.Obstacles() {
+		if s := skipped[o]; s != nil {
+			done.Skipped = append(done.Skipped, *s)
+		}
+	}
+	logger(r.Log).Info("retry of refused records", "license", metering.Masked(what.License), "dryRun", what.DryRun,
+		"reopened", len(done.Reopened), "units", done.Units)
+	return done, errs.err()
+}
+
+// candidate is a record that was asked for, and what becomes of it.
+type candidate struct {
+	record   metering.Record
+	write    metering.Reopen
+	until    time.Time
+	obstacle metering.Obstacle
+	failed   bool
+}
+
+// reopen writes those of a batch that nothing stands against, at once. It returns the first error.
+func (r *Retrier) reopen(ctx context.Context, batch []candidate, dry bool) error {
+	return each(batch, func(i int, c candidate) error {
+		if dry || c.obstacle != "" {
+			return nil
+		}
+		out, err := r.Records.ReopenRecord(ctx, c.write)
+		switch {
+		case err != nil:
+			batch[i].failed = true
+			return fmt.Errorf("reopen record %s: %w", c.record.SortKey, err)
+		case !out.Done && (out.Old == nil || !c.write.Shows(*out.Old)):
+			batch[i].obstacle = metering.ObstacleChanged
+		}
+		return nil
+	})
+}
+
+func (d *Retried) count(c candidate, skipped map[metering.Obstacle]*Skipped) {
+	units, _ := c.record.Quantity.Count()
+	switch {
+	case c.failed:
+	case c.obstacle == "":
+		d.Units += units
+		d.Reopened = append(d.Reopened, Refusal{
+			Account: c.record.Account, Dimension: c.record.Dimension, Hour: c.record.HourBucket, Units: units,
+			Status: c.record.Status, Reason: c.record.StatusReason, LostAt: c.until,
+		})
+	default:
+		s := skipped[c.obstacle]
+		if s == nil {
+			s = &Skipped{Cause: c.obstacle, Why: c.obstacle.Why()}
+			skipped[c.obstacle] = s
+		}
+		s.Records++
+		s.Units += units
+	}
+}
+
+// includes reports whether a record is asked for. One whose key names no group is what its attributes say.
+func (w Retry) includes(r metering.Record) bool {
+	g, reason := r.Group()
+	if reason != "" {
+		g = metering.Group{Account: r.Account, Dimension: r.Dimension}
+	}
+	return (w.Account == "" || w.Account == g.Account) && (w.Dimension == "" || w.Dimension == g.Dimension) &&
+		(w.Hour == nil || reason == "" && *w.Hour == g.Hour)
+}
