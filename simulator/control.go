@@ -19,6 +19,7 @@ PUT    /_simulator/licenses     {"licenseArn": "arn:aws:license-manager::1111222
 PUT    /_simulator/customers    {"customerIdentifier": "cust-1", "accountId": "111122223333", "active": true}
 PUT    /_simulator/suspensions  {"accountId": "111122223333", "suspended": true}
 POST   /_simulator/tokens       {"accountId": "111122223333", "licenseArn": "arn:aws:license-manager::111122223333:license:l-1", "ttl": "4h"}
+GET    /_simulator/first-click?to=http://127.0.0.1:8787/register&accountId=111122223333&licenseArn=arn:aws:license-manager::111122223333:license:l-1
 PUT    /_simulator/dimensions   {"name": "api_calls"}
 DELETE /_simulator/dimensions   {"name": "api_calls"}
 POST   /_simulator/faults       {"kind": "throttle", "times": 2, "probability": 1, "operation": "BatchMeterUsage", "latency": "2s", "from": "2026-03-10T14:00:00Z", "until": "2026-03-10T15:00:00Z"}
@@ -39,6 +40,7 @@ func (s *Simulator) controlRoutes() http.Handler {
 	mux.Handle("PUT /_simulator/customers", take(s.PutCustomer))
 	mux.Handle("PUT /_simulator/suspensions", take(s.controlSuspension))
 	mux.Handle("POST /_simulator/tokens", give(s.controlToken))
+	mux.HandleFunc("GET /_simulator/first-click", s.controlFirstClick)
 	mux.Handle("PUT /_simulator/dimensions", take(func(d dimensionName) error { return d.apply(s.DefineDimension) }))
 	mux.Handle("DELETE /_simulator/dimensions", take(func(d dimensionName) error { return d.apply(s.UndefineDimension) }))
 	mux.Handle("POST /_simulator/faults", give(s.controlFault))

@@ -65,7 +65,11 @@ func readJSON(body io.Reader, into any) error {
 func example(r *http.Request) string {
 	for line := range strings.Lines(endpoints) {
 		fields := strings.Fields(line)
-		if len(fields) > 2 && fields[0] == r.Method && fields[1] == r.URL.Path {
+		if len(fields) < 2 {
+			continue
+		}
+		path, _, query := strings.Cut(fields[1], "?")
+		if (query || len(fields) > 2) && fields[0] == r.Method && path == r.URL.Path {
 			return "for example " + strings.Join(fields, " ")
 		}
 	}

@@ -201,34 +201,48 @@ func TestRequestSize(t *testing.T) {
 	}
 }
 
-// Case 59 and case 60: the two identity schemes and their mixtures.
-func TestIdentitySchemesCase59Case60(t *testing.T) {
+// identified is a call and what becomes of it.
+type identified struct {
+	name string
+	body fields
+	want string
+}
+
+// Case 59: the two identity schemes never share a call.
+func TestCase59IdentitySchemes(t *testing.T) {
 	t.Parallel()
-	withProduct := func(code string, records ...fields) fields {
-		return fields{"ProductCode": code, "UsageRecords": records}
-	}
-	byAccount := usage(fields{"LicenseArn": nil, "CustomerAWSAccountId": other})
-	tests := []struct {
-		name string
-		body fields
-		want string
-	}{
+	checkIdentified(t, []identified{
 		{"license and account", batch(usage()), "Success"},
-		{"account only, legacy", withProduct(product, byAccount), "Success"},
-		{"identifier only, legacy", withProduct(product, legacy()), "Success"},
-		{"both ids", withProduct(product, legacy(fields{"CustomerAWSAccountId": other})), "ValidationException"},
-		{"neither id", withProduct(product, legacy(fields{"CustomerIdentifier": nil})), "ValidationException"},
-		{"empty identifier", withProduct(product, legacy(fields{"CustomerIdentifier": ""})), "ValidationException"},
 		{"license with an identifier", batch(usage(fields{"CustomerAWSAccountId": nil, "CustomerIdentifier": "cust-1"})), "ValidationException"},
 		{"license without an account", batch(usage(fields{"CustomerAWSAccountId": nil})), "ValidationException"},
-		{"product code with a license", withProduct(product, usage()), "ValidationException"},
+		{"product code with a license", legacyBatch(usage()), "ValidationException"},
 		{"schemes mixed in one call", batch(usage(), legacy()), "ValidationException"},
-		{"schemes mixed under a product code", withProduct(product, legacy(), usage()), "ValidationException"},
+		{"schemes mixed under a product code", legacyBatch(legacy(), usage()), "ValidationException"},
 		{"legacy without a product code", batch(legacy()), "ValidationException"},
-		{"another product code", withProduct("other-product", legacy()), "InvalidProductCodeException"},
+		{"another product code", fields{"ProductCode": "other-product", "UsageRecords": []fields{legacy()}}, "InvalidProductCodeException"},
 		{"licenses of two products", batch(usage(), usage(fields{"LicenseArn": licenseB})), "InvalidLicenseException"},
 		{"license of another product alone", batch(usage(fields{"LicenseArn": licenseB})), "Success"},
-	}
+	})
+}
+
+// Case 60: a simulator that was made when every record had a CustomerIdentifier broke on those without. A record of a legacy product
+// has an account or an identifier, and exactly one of them.
+func TestCase60OneIdentityMember(t *testing.T) {
+	t.Parallel()
+	checkIdentified(t, []identified{
+		{"account only", legacyBatch(legacy(fields{"CustomerIdentifier": nil, "CustomerAWSAccountId": other})), "Success"},
+		{"identifier only", legacyBatch(legacy()), "Success"},
+		{"both", legacyBatch(legacy(fields{"CustomerAWSAccountId": other})), "ValidationException"},
+		{"neither", legacyBatch(legacy(fields{"CustomerIdentifier": nil})), "ValidationException"},
+		{"empty identifier", legacyBatch(legacy(fields{"CustomerIdentifier": ""})), "ValidationException"},
+		{"empty account", legacyBatch(legacy(fields{"CustomerIdentifier": nil, "CustomerAWSAccountId": ""})), "ValidationException"},
+	})
+}
+
+// checkIdentified makes each call of a simulator with licenses of two products and a legacy customer: HTTP 200 and one entry, or HTTP
+// 400 and none.
+func checkIdentified(t *testing.T, tests []identified) {
+	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -236,9 +250,14 @@ func TestIdentitySchemesCase59Case60(t *testing.T) {
 			if err := sim.PutLicense(simulator.License{ARN: licenseB, AccountID: buyer, ProductCode: "second-product"}); err != nil {
 				t.Fatal(err)
 			}
-			wantOutcome(t, meter(t, sim, tt.body), tt.want)
-			if want := tt.want == "Success"; want != (len(sim.Ledger()) == 1) {
-				t.Errorf("%d entries stored after %s", len(sim.Ledger()), tt.want)
+			status, entries := 400, 0
+			if tt.want == "Success" {
+				status, entries = 200, 1
+			}
+			got := meter(t, sim, tt.body)
+			wantOutcome(t, got, tt.want)
+			if got.HTTP != status || len(sim.Ledger()) != entries {
+				t.Errorf("HTTP %d and %d entries, want %d and %d", got.HTTP, len(sim.Ledger()), status, entries)
 			}
 		})
 	}
