@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Everything that must hold, in one command. Needs Go alone; with a C compiler the race detector looks on, with Python's boto3 and
-# the AWS CLI on the PATH the simulator is tried with them too, and with moto and Node the AWS adapters are tried against stand-ins
-# (docs/stand-ins.md). In continuous integration (CI set) a missing one is a failure, not a skip.
+# the AWS CLI on the PATH the simulator is tried with them too, with moto and Node the AWS adapters are tried against stand-ins
+# (docs/stand-ins.md), and with Chromium the registration page is tried in a browser. In continuous integration (CI set) a missing
+# one is a failure, not a skip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,8 +20,19 @@ standins=internal/standin
 if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
 	missing+=('Node with npm (https://nodejs.org, version 20 or newer)')
 elif [ ! $standins/node_modules/.package-lock.json -nt $standins/package-lock.json ]; then
-	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --prefix $standins >&2 || missing+=("dynalite and fauxqs (npm ci failed in $standins)")
+	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --prefix $standins >&2 || missing+=("dynalite, fauxqs and axe-core (npm ci failed in $standins)")
 fi
+browser() {
+	local name
+	for name in ${CHROMIUM:-chromium chromium-browser google-chrome}; do command -v "$name" >/dev/null && return; done
+	false
+}
+apt() { DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" >/dev/null 2>&1; }
+if ! browser && [ -z "${CHROMIUM:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+	echo 'test: Chromium is missing; apt-get installs it' >&2
+	apt install -y --no-install-recommends chromium || { apt update && apt install -y --no-install-recommends chromium; } || true
+fi
+browser || missing+=('Chromium (apt-get install --no-install-recommends chromium, or its path in CHROMIUM)')
 if [ ${#missing[@]} -gt 0 ]; then
 	printf 'test: not found: %s\n' "${missing[@]}" >&2
 	[ -z "${CI:-}" ] || exit 1

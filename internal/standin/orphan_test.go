@@ -18,8 +18,9 @@ const startAll = "STANDIN_START_ALL"
 // A test binary that is killed leaves no stand-in behind.
 func TestNoneIsLeftBehind(t *testing.T) {
 	t.Parallel()
-	if moto, dynalite, fauxqs := standin.Moto(t), standin.Dynalite(t), standin.Fauxqs(t); os.Getenv(startAll) != "" {
-		fmt.Println("started", moto, dynalite, fauxqs)
+	moto, dynalite, fauxqs, chromium := standin.Moto(t), standin.Dynalite(t), standin.Fauxqs(t), standin.Chromium(t)
+	if os.Getenv(startAll) != "" {
+		fmt.Println("started", moto, dynalite, fauxqs, chromium)
 		select {}
 	}
 	binary := exec.Command(os.Args[0], "-test.run=^TestNoneIsLeftBehind$")

@@ -1,5 +1,5 @@
-// Package standin starts implementations of AWS services that others wrote, for the tests of the adapters: moto, dynalite and
-// fauxqs. docs/stand-ins.md says what each is taken for and what it gets wrong.
+// Package standin starts programs that others wrote, for the tests: moto, dynalite and fauxqs in place of AWS services, and
+// Chromium in place of a buyer's browser. docs/stand-ins.md says what each is taken for and what it gets wrong.
 package standin
 
 import (
@@ -52,7 +52,7 @@ func Fauxqs(t testing.TB) string { t.Helper(); return fauxqs.url(t) }
 // binary ended without Stop ends too, because its standard input does.
 func Stop() {
 	transport.CloseIdleConnections()
-	for _, s := range []*service{&moto, &dynalite, &fauxqs} {
+	for _, s := range []*service{&moto, &dynalite, &fauxqs, &chromium} {
 		s.stop()
 	}
 }
@@ -75,6 +75,7 @@ type service struct {
 	command []string // run in this package's folder; prints its address as its first line
 	needs   string   // in this package's folder, what must be there
 	hint    string   // how to install it
+	tidies  bool     // puts something away when its input is closed, and is not killed before it has
 
 	once    sync.Once
 	address string
@@ -83,17 +84,24 @@ type service struct {
 	stdin   io.Closer
 }
 
-// url starts the service at first use. Where it is not installed the test is skipped, but in continuous integration it fails.
+// url starts the service at first use.
 func (s *service) url(t testing.TB) string {
 	t.Helper()
 	s.once.Do(func() { s.address, s.err = s.start() })
-	switch {
-	case errors.Is(s.err, errMissing) && os.Getenv("CI") == "":
-		t.Skip(s.err)
-	case s.err != nil:
-		t.Fatal(s.err)
-	}
+	installed(t, s.err)
 	return s.address
+}
+
+// installed ends the test if there is an error: it is skipped where something is not installed, but in continuous integration it
+// fails.
+func installed(t testing.TB, err error) {
+	t.Helper()
+	switch {
+	case errors.Is(err, errMissing) && os.Getenv("CI") == "":
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
 }
 
 func (s *service) start() (string, error) {
@@ -146,7 +154,9 @@ func (s *service) stop() {
 		return
 	}
 	_ = s.stdin.Close()
-	_ = s.cmd.Process.Kill()
+	if !s.tidies {
+		_ = s.cmd.Process.Kill()
+	}
 	_ = s.cmd.Wait() // says that it was killed
 	s.cmd = nil
 }
