@@ -12,6 +12,7 @@ import (
 	"github.com/awsmp/metering/internal/lifecycle"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
+	"github.com/awsmp/metering/internal/registration"
 	"github.com/awsmp/metering/internal/standin"
 	"github.com/awsmp/metering/internal/store/dynamodb"
 	"github.com/awsmp/metering/internal/store/storetest"
@@ -24,6 +25,8 @@ var (
 	_ ledger.Store         = (*dynamodb.Ledger)(nil)
 
 	_ lifecycle.Subscribers    = (*dynamodb.Subscribers)(nil)
+	_ registration.Subscribers = (*dynamodb.Subscribers)(nil)
+	_ registration.Profiles    = (*dynamodb.Profiles)(nil)
 )
 
 // standins are the implementations that nobody here wrote, and the parts of the contract that each gets wrong. None is enough alone;

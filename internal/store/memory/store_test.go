@@ -13,6 +13,7 @@ import (
 	"github.com/awsmp/metering/internal/lifecycle"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
+	"github.com/awsmp/metering/internal/registration"
 	"github.com/awsmp/metering/internal/store/memory"
 	"github.com/awsmp/metering/internal/store/storetest"
 )
@@ -23,6 +24,8 @@ var (
 	_ pipeline.Subscribers = (*memory.Store)(nil)
 
 	_ lifecycle.Subscribers    = (*memory.Store)(nil)
+	_ registration.Subscribers = (*memory.Store)(nil)
+	_ registration.Profiles    = (*memory.Store)(nil)
 )
 
 func TestContract(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/awsmp/metering/internal/lifecycle"
 	"github.com/awsmp/metering/internal/pipeline"
+	"github.com/awsmp/metering/internal/registration"
 	"github.com/awsmp/metering/internal/store/sqlite"
 	"github.com/awsmp/metering/internal/store/storetest"
 )
@@ -19,6 +20,8 @@ var (
 	_ pipeline.Subscribers = (*sqlite.Store)(nil)
 
 	_ lifecycle.Subscribers    = (*sqlite.Store)(nil)
+	_ registration.Subscribers = (*sqlite.Store)(nil)
+	_ registration.Profiles    = (*sqlite.Store)(nil)
 )
 
 func TestContract(t *testing.T) {
