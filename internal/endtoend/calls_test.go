@@ -78,7 +78,7 @@ func (b *callBook) check(t *testing.T, scenarios int) {
 
 // lines are the list in one line a resource, in order.
 func (l callList) lines() []string {
-	var lines []string
+	lines := []string{}
 	for handler, calls := range l {
 		for call, resources := range calls {
 			for _, r := range resources {

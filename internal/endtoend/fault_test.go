@@ -64,6 +64,9 @@ func unknownInputs(t *testing.T, s suite) {
 		{functions.Aggregator, `{"mode":"meter","hourOffset":1}`, `read SQS event: it holds no records`},
 		{functions.Cleanup, `{"Records":[{"eventSource":"aws:sns"}]}`, `is no message of a queue`},
 		{functions.Submitter, `{"mode":`, `read constant input`},
+		{functions.Subscription, `{"source":"aws.agreement-marketplace"}`, `read SQS event: it holds no records`},
+		{functions.DeprovisionCleanup, ``, `read constant input`},
+		{functions.Registration, `{"Records":[{"body":"Erika Mustermann"}]}`, `it is no request of a REST API`},
 	} {
 		_, err := w.function(c.handler).Invoke(t.Context(), []byte(c.input))
 		if !lambdahost.Failed(err, lambdahost.Errored) || !strings.Contains(err.Error(), c.want) {
@@ -76,6 +79,12 @@ func unknownInputs(t *testing.T, s suite) {
 		}
 		logged(t, f, "run failed")
 	}
+	w.private = []string{"Mustermann"}
+	live := w.named("subscription of a live stage", functions.Subscription, "TEST_STAGE=beta")
+	if _, err := live.Invoke(t.Context(), []byte(`{}`)); !lambdahost.Failed(err, lambdahost.Died) {
+		t.Errorf("test events in a live stage: %v, want a process that ends before its first invocation", err)
+	}
+	logged(t, live, `TEST_STAGE is \"beta\", want a stage's name`, "only none where METERING_MODE is live")
 	f := lambdahost.Start(t, lambdahost.Options{Binary: s.bootstrap, Handler: "discover"})
 	if _, err := f.Invoke(t.Context(), []byte(`{}`)); !lambdahost.Failed(err, lambdahost.Died) {
 		t.Errorf("a handler that there is not: %v, want a process that ends before its first invocation", err)

@@ -42,6 +42,10 @@ func TestFunctions(t *testing.T) {
 		{"a batch of messages is taken in part", batchTakenInPart},
 		{"a page of rows fails", pageOfRowsFails},
 		{"a page of the index fails", pageOfTheIndexFails},
+		{"a buyer's first click", firstClick},
+		{"a first click before there is a license", firstClickWithoutALicense},
+		{"events in any order, and the last hour", eventsAndTheLastHour},
+		{"the subscribers table is not there", missingSubscribersTable},
 	}
 	t.Run("all", func(t *testing.T) {
 		for _, scenario := range scenarios {

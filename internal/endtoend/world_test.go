@@ -33,10 +33,14 @@ const (
 	usageIndex       = "index usage/metering_pending"
 	aggregatedTable  = "table aggregated-usage"
 	aggregatedIndex  = "index aggregated-usage/metering_pending"
+	subscribersTable = "table subscribers"
 	closingIndex     = "index subscribers/deprovisioning-pending-index"
+	agreementIndex   = "index subscribers/agreementId-index"
+	profileTable     = "table customer-profile"
 	workQueue        = "queue work"
 	deprovisionQueue = "queue deprovision-work"
 	cleanupQueue     = "queue cleanup"
+	eventsQueue      = "queue events"
 	meteringService  = "service"
 )
 
@@ -44,6 +48,8 @@ const (
 	// visibility is short, so that what a killed process held comes again soon. Handling that takes longer is merely done twice.
 	visibility = 2 * time.Second
 	maxReceive = 3
+	// maxEvents is how often an event is received at most: it may have to wait for another.
+	maxEvents = 5
 )
 
 // worlds makes the names of tables and queues unique in a moto that all worlds share.
@@ -55,17 +61,20 @@ type world struct {
 	suite suite
 	hour  metering.Hour // the last complete hour when the world began; one or two hours back from then on
 
-	dynamo                         *dynamosdk.Client // past all proxies, as sqs
-	sqs                            *sqssdk.Client
-	usage, aggregated, subscribers string
-	kinds                          map[string]string // of the resources, by name
-	urls                           map[string]string // of the queues, by kind
+	dynamo            *dynamosdk.Client // past all proxies, as sqs
+	sqs               *sqssdk.Client
+	usage, aggregated string
+	subscribers       string
+	profiles          string
+	kinds             map[string]string // of the resources, by name
+	urls              map[string]string // of the queues, by kind
 
 	store     *dynamodb.Ledger
 	closing   *dynamodb.Subscribers
 	sim       *simulator.Simulator
 	simURL    string
 	licenses  []string
+	private   []string // what no log may show, beside the identifiers of the licenses
 	functions map[string]*function
 	mappings  []*lambdahost.Mapping
 }
@@ -73,6 +82,8 @@ type world struct {
 // function is a function and the proxies before what it calls.
 type function struct {
 	*lambdahost.Function
+	handler string
+
 	aws   *standin.Proxy // DynamoDB and SQS
 	meter *standin.Proxy // the Metering Service
 }
@@ -84,23 +95,26 @@ func newWorld(t *testing.T, s suite) *world {
 	w := &world{
 		t: t, suite: s, hour: metering.HourOf(time.Now()) - 1,
 		dynamo: dynamosdk.NewFromConfig(config), sqs: sqssdk.NewFromConfig(config),
-		usage: prefix + "usage", aggregated: prefix + "aggregated-usage", subscribers: prefix + "subscribers",
+		usage: prefix + "usage", aggregated: prefix + "aggregated-usage",
+		subscribers: prefix + "subscribers", profiles: prefix + "customer-profile",
 		urls: map[string]string{}, functions: map[string]*function{},
 	}
 	w.kinds = map[string]string{
 		w.usage: usageTable, w.usage + "/metering_pending": usageIndex,
 		w.aggregated: aggregatedTable, w.aggregated + "/metering_pending": aggregatedIndex,
-		w.subscribers + "/deprovisioning-pending-index": closingIndex,
+		w.profiles: profileTable,
 	}
-	fatal(t, dynamodb.Create(t.Context(), w.dynamo, dynamodb.UsageTable(w.usage), dynamodb.AggregatedUsageTable(w.aggregated), dynamodb.SubscribersTable(w.subscribers)))
+	w.knowSubscribers(w.subscribers)
+	fatal(t, dynamodb.Create(t.Context(), w.dynamo, dynamodb.UsageTable(w.usage), dynamodb.AggregatedUsageTable(w.aggregated),
+		dynamodb.SubscribersTable(w.subscribers), dynamodb.CustomerProfileTable(w.profiles, "companyName")))
 	w.store = &dynamodb.Ledger{
 		Rows:    dynamodb.NewRows(w.dynamo, w.usage, dynamodb.Options{}),
 		Records: dynamodb.NewRecords(w.dynamo, w.aggregated, dynamodb.Options{}),
 	}
 	w.closing = dynamodb.NewSubscribers(w.dynamo, w.subscribers)
-	for _, kind := range []string{workQueue, deprovisionQueue, cleanupQueue} {
+	for kind, receives := range map[string]int{workQueue: maxReceive, deprovisionQueue: maxReceive, cleanupQueue: maxReceive, eventsQueue: maxEvents} {
 		name := prefix + strings.TrimPrefix(kind, "queue ")
-		w.urls[kind] = w.makeQueue(name)
+		w.urls[kind] = w.makeQueue(name, receives)
 		w.kinds[name] = kind
 	}
 	var err error
@@ -113,8 +127,15 @@ func newWorld(t *testing.T, s suite) *world {
 	return w
 }
 
+// knowSubscribers makes a name that of a subscribers table, whether there is one or not.
+func (w *world) knowSubscribers(name string) {
+	w.kinds[name] = subscribersTable
+	w.kinds[name+"/"+metering.DeprovisioningIndex] = closingIndex
+	w.kinds[name+"/"+metering.AgreementIndex] = agreementIndex
+}
+
 // makeQueue makes a queue and its dead-letter queue.
-func (w *world) makeQueue(name string) string {
+func (w *world) makeQueue(name string, receives int) string {
 	w.t.Helper()
 	dead, err := w.sqs.CreateQueue(w.t.Context(), &sqssdk.CreateQueueInput{QueueName: aws.String(name + "-dlq")})
 	fatal(w.t, err)
@@ -124,30 +145,32 @@ func (w *world) makeQueue(name string) string {
 	fatal(w.t, err)
 	made, err := w.sqs.CreateQueue(w.t.Context(), &sqssdk.CreateQueueInput{QueueName: &name, Attributes: map[string]string{
 		"VisibilityTimeout": fmt.Sprint(int(visibility.Seconds())),
-		"RedrivePolicy":     fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, arn.Attributes["QueueArn"], maxReceive),
+		"RedrivePolicy":     fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, arn.Attributes["QueueArn"], receives),
 	}})
 	fatal(w.t, err)
 	return *made.QueueUrl
 }
 
-// close books what the functions called, and looks for identifiers in what they logged.
+// close books what the functions called, and looks in what they logged for identifiers and for what is private.
 func (w *world) close() {
-	for handler, f := range w.functions {
+	for name, f := range w.functions {
 		for _, call := range append(f.aws.Calls(), f.meter.Calls()...) {
 			resource := w.kinds[call.Resource]
 			if call.Service == "marketplacemetering" {
 				resource = meteringService
 			}
 			if resource == "" {
-				w.t.Errorf("%s calls %s of %s on %q, which is no resource of this deployment", handler, call.Operation, call.Service, call.Resource)
+				w.t.Errorf("%s calls %s of %s on %q, which is no resource of this deployment", name, call.Operation, call.Service, call.Resource)
 			}
-			w.suite.book.add(handler, awsapi.Action(call.Service, call.Operation), resource)
+			w.suite.book.add(f.handler, awsapi.Action(call.Service, call.Operation), resource)
 		}
+		secrets := slices.Clone(w.private)
 		for _, license := range w.licenses {
-			for _, id := range []string{license, license[strings.LastIndex(license, ":")+1:], account(license)} {
-				if strings.Contains(f.Logs(), id) {
-					w.t.Errorf("the log of %s shows %s:\n%s", handler, id, f.Logs())
-				}
+			secrets = append(secrets, license, license[strings.LastIndex(license, ":")+1:], account(license))
+		}
+		for _, secret := range secrets {
+			if strings.Contains(f.Logs(), secret) {
+				w.t.Errorf("the log of %s shows %s:\n%s", name, secret, f.Logs())
 			}
 		}
 	}
@@ -193,15 +216,21 @@ func rows(g metering.Group, n int) []metering.Row {
 // function is the function of a handler name; its first use makes it. More sets further variables, or the same again.
 func (w *world) function(handler string, more ...string) *function {
 	w.t.Helper()
-	if f := w.functions[handler]; f != nil {
+	return w.named(handler, handler, more...)
+}
+
+// named is a function beside others of the same handler name.
+func (w *world) named(name, handler string, more ...string) *function {
+	w.t.Helper()
+	if f := w.functions[name]; f != nil {
 		return f
 	}
-	f := &function{aws: standin.NewProxy(w.t, w.suite.moto), meter: standin.NewProxy(w.t, w.simURL)}
+	f := &function{handler: handler, aws: standin.NewProxy(w.t, w.suite.moto), meter: standin.NewProxy(w.t, w.simURL)}
 	f.Function = lambdahost.Start(w.t, lambdahost.Options{
-		Binary: w.suite.bootstrap, Handler: handler, Timeout: time.Minute, Concurrency: 2,
+		Binary: w.suite.bootstrap, Handler: handler, Name: name, Timeout: time.Minute, Concurrency: 2,
 		Env: append(w.environment(handler, f), more...),
 	})
-	w.functions[handler] = f
+	w.functions[name] = f
 	return f
 }
 
@@ -215,6 +244,10 @@ func (w *world) environment(handler string, f *function) []string {
 		"WORK_QUEUE_URL": w.urls[workQueue], "DEPROVISION_WORK_QUEUE_URL": w.urls[deprovisionQueue], "CLEANUP_QUEUE_URL": w.urls[cleanupQueue],
 		"METERING_LOCK_HOURS": "1", "MAX_RECORDS_PER_RUN": "50000", "METERING_CALLS_PER_SECOND": "10", "SUBMISSION": "enabled",
 		"USAGE_TTL_DAYS": "365", "AGGREGATED_USAGE_TTL_DAYS": "0",
+		"TEST_STAGE": "none", "TEST_ACCOUNTS": "none",
+		"CUSTOMER_PROFILE_TABLE": w.profiles, "REGISTRATION_FIELDS": "contactName*,contactEmail*,companyName", "PROMOTED_FIELDS": "companyName",
+		"SELLER_NAME": "Example Corp.", "PRODUCT_NAME": "Example", "SUPPORT_CONTACT": "help@example.com",
+		"CONTINUE_URL": "https://www.example.com/start", "ALLOWED_ORIGIN": "none",
 	}
 	env := []string{"AWS_ENDPOINT_URL=" + f.aws.URL, "AWS_ENDPOINT_URL_MARKETPLACE_METERING=" + f.meter.URL}
 	read, err := functions.Named(handler)

@@ -22,7 +22,7 @@ func TestTheDocsAreTheCode(t *testing.T) {
 	var handlers, variables []string
 	readers := map[string][]string{}
 	for _, f := range functions.All() {
-		by := map[functions.Event]string{functions.Schedule: "a schedule", functions.Queue: "queues"}[f.Event]
+		by := map[functions.Event]string{functions.Schedule: "a schedule", functions.Queue: "queues", functions.Request: "API Gateway"}[f.Event]
 		handlers = append(handlers, fmt.Sprintf("| `%s` | %s | %s |", f.Handler, by, f.Purpose))
 		for _, v := range f.Variables {
 			readers[v.Name] = append(readers[v.Name], f.Handler)

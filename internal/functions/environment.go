@@ -9,7 +9,7 @@ import (
 func (f Function) Read(getenv func(string) string) (Settings, error) {
 	var s Settings
 	var wrong []string
-	daysRead, named := true, map[string]string{}
+	daysRead, fieldsRead, named := true, true, map[string]string{}
 	for _, v := range f.Variables {
 		value := getenv(v.Name)
 		if value == "" {
@@ -21,6 +21,12 @@ func (f Function) Read(getenv func(string) string) (Settings, error) {
 			daysRead = ok
 		case aggregatedDays.Name:
 			ok = ok && (!daysRead || s.recordsOutliveRows())
+		case registrationFields.Name:
+			fieldsRead = ok
+		case promotedFields.Name:
+			ok = ok || value != "" && !fieldsRead
+		case testStage.Name, testAccounts.Name:
+			ok = ok && (s.Mode != live || value == none) // an invented event must never move what is billed
 		}
 		if v.Want == wantTable || v.Want == wantQueue {
 			if other := named[value]; ok && other != "" {

@@ -9,24 +9,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/awsmp/metering/internal/functions"
+	"github.com/awsmp/metering/internal/registration"
 )
 
 // F46: a function needs its own variables and no others. (The seed's functions all asked for SUBSCRIBERS_TABLE.)
 func TestF46AFunctionReadsItsOwnVariablesOnly(t *testing.T) {
 	t.Parallel()
-	common := []string{"AWS_REGION", "LOG_LEVEL", "METERING_MODE", "PRODUCT_CODE"}
+	metering := []string{"AWS_REGION", "LOG_LEVEL", "METERING_MODE", "PRODUCT_CODE"}
 	own := map[string][]string{
-		functions.Discoverer: {
+		functions.Discoverer: append([]string{
 			"USAGE_TABLE", "AGGREGATED_USAGE_TABLE", "SUBSCRIBERS_TABLE", "SUBSCRIBERS_TABLE_REGION", "WORK_QUEUE_URL",
 			"DEPROVISION_WORK_QUEUE_URL", "CLEANUP_QUEUE_URL", "METERING_LOCK_HOURS",
-		},
-		functions.Aggregator: {"USAGE_TABLE", "AGGREGATED_USAGE_TABLE", "CLEANUP_QUEUE_URL"},
-		functions.Cleanup:    {"USAGE_TABLE"},
-		functions.Submitter: {
+		}, metering...),
+		functions.Aggregator: append([]string{"USAGE_TABLE", "AGGREGATED_USAGE_TABLE", "CLEANUP_QUEUE_URL"}, metering...),
+		functions.Cleanup:    append([]string{"USAGE_TABLE"}, metering...),
+		functions.Submitter: append([]string{
 			"AGGREGATED_USAGE_TABLE", "SUBSCRIBERS_TABLE", "SUBSCRIBERS_TABLE_REGION", "MAX_RECORDS_PER_RUN", "METERING_CALLS_PER_SECOND",
 			"SUBMISSION", "USAGE_TTL_DAYS", "AGGREGATED_USAGE_TTL_DAYS",
-		},
-		functions.SubmissionExpiry: {"AGGREGATED_USAGE_TABLE"},
+		}, metering...),
+		functions.SubmissionExpiry: append([]string{"AGGREGATED_USAGE_TABLE"}, metering...),
+		functions.Registration: append([]string{
+			"CUSTOMER_PROFILE_TABLE", "SUBSCRIBERS_TABLE", "SUBSCRIBERS_TABLE_REGION", "REGISTRATION_FIELDS", "PROMOTED_FIELDS",
+			"SELLER_NAME", "PRODUCT_NAME", "SUPPORT_CONTACT", "CONTINUE_URL", "ALLOWED_ORIGIN",
+		}, metering...),
+		functions.Subscription:       {"AWS_REGION", "LOG_LEVEL", "METERING_MODE", "SUBSCRIBERS_TABLE", "TEST_STAGE", "TEST_ACCOUNTS"},
+		functions.DeprovisionCleanup: {"AWS_REGION", "LOG_LEVEL", "SUBSCRIBERS_TABLE"},
 	}
 	for _, f := range functions.All() {
 		read := map[string]bool{}
@@ -34,7 +41,7 @@ func TestF46AFunctionReadsItsOwnVariablesOnly(t *testing.T) {
 		if _, err := f.Read(func(name string) string { read[name] = true; return get(name) }); err != nil {
 			t.Errorf("%s: %v", f.Handler, err)
 		}
-		want := slices.Sorted(slices.Values(append(own[f.Handler], common...)))
+		want := slices.Sorted(slices.Values(own[f.Handler]))
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(read))); diff != "" {
 			t.Errorf("%s: %s", f.Handler, diff)
 		}
@@ -99,31 +106,59 @@ func TestValues(t *testing.T) {
 	tests := []struct {
 		name        string
 		good, wrong []string
+		beside      map[string]string // other variables
 	}{
-		{"AWS_REGION", []string{"us-east-1", "us-gov-west-1", "ap-southeast-4"}, []string{"us-east-1a", "US-EAST-1", "localhost", "useast1"}},
-		{"LOG_LEVEL", []string{"DEBUG", "info", "WARN", "ERROR"}, []string{"loud", "3"}},
-		{"PRODUCT_CODE", []string{"d5l0mabcdefghijklmnopqrst", "a"}, []string{"two words", strings.Repeat("x", 256)}},
-		{"METERING_MODE", []string{"live", "dry-run"}, []string{"Live", "dryrun", "live "}},
-		{"USAGE_TABLE", []string{"awsmp-x-usage", "a.b"}, []string{"ab", "a b c", "arn:aws:dynamodb:us-east-1:111122223333:table/x", strings.Repeat("x", 256)}},
-		{"SUBSCRIBERS_TABLE_REGION", []string{"eu-west-1"}, []string{"everywhere"}},
-		{"WORK_QUEUE_URL", []string{"https://sqs.us-east-1.amazonaws.com/111122223333/q", "http://127.0.0.1:4566/111122223333/q"},
-			[]string{"awsmp-x-work", "arn:aws:sqs:us-east-1:111122223333:q", "https://sqs.us-east-1.amazonaws.com", "https://h/a b"}},
-		{"METERING_LOCK_HOURS", []string{"1", "20"}, []string{"0", "21", "-1", "1.5", "one", "1h"}},
-		{"MAX_RECORDS_PER_RUN", []string{"1", "50000", "1000000"}, []string{"0", "1000001", "5e4", "99999999999999999999"}},
-		{"METERING_CALLS_PER_SECOND", []string{"10", "0.5", "1000"}, []string{"0", "-1", "NaN", "Inf", "ten", "1001"}},
-		{"SUBMISSION", []string{"enabled", "paused"}, []string{"disabled", "true"}},
-		{"USAGE_TTL_DAYS", []string{"0", "2", "3650"}, []string{"1", "-1", "3651", "365d"}},
-		{"AGGREGATED_USAGE_TTL_DAYS", []string{"0", "367", "3652"}, []string{"1", "365", "366", "3653", "-1"}},
+		{name: "AWS_REGION", good: []string{"us-east-1", "us-gov-west-1", "ap-southeast-4"}, wrong: []string{"us-east-1a", "US-EAST-1", "localhost", "useast1"}},
+		{name: "LOG_LEVEL", good: []string{"DEBUG", "info", "WARN", "ERROR"}, wrong: []string{"loud", "3"}},
+		{name: "PRODUCT_CODE", good: []string{"d5l0mabcdefghijklmnopqrst", "a"}, wrong: []string{"two words", strings.Repeat("x", 256)}},
+		{name: "METERING_MODE", good: []string{"live", "dry-run"}, wrong: []string{"Live", "dryrun", "live "}},
+		{
+			name: "USAGE_TABLE", good: []string{"awsmp-x-usage", "a.b"},
+			wrong: []string{"ab", "a b c", "arn:aws:dynamodb:us-east-1:111122223333:table/x", strings.Repeat("x", 256)},
+		},
+		{name: "SUBSCRIBERS_TABLE_REGION", good: []string{"eu-west-1"}, wrong: []string{"everywhere"}},
+		{
+			name: "WORK_QUEUE_URL", good: []string{"https://sqs.us-east-1.amazonaws.com/111122223333/q", "http://127.0.0.1:4566/111122223333/q"},
+			wrong: []string{"awsmp-x-work", "arn:aws:sqs:us-east-1:111122223333:q", "https://sqs.us-east-1.amazonaws.com", "https://h/a b"},
+		},
+		{name: "METERING_LOCK_HOURS", good: []string{"1", "20"}, wrong: []string{"0", "21", "-1", "1.5", "one", "1h"}},
+		{name: "MAX_RECORDS_PER_RUN", good: []string{"1", "50000", "1000000"}, wrong: []string{"0", "1000001", "5e4", "99999999999999999999"}},
+		{name: "METERING_CALLS_PER_SECOND", good: []string{"10", "0.5", "1000"}, wrong: []string{"0", "-1", "NaN", "Inf", "ten", "1001"}},
+		{name: "SUBMISSION", good: []string{"enabled", "paused"}, wrong: []string{"disabled", "true"}},
+		{name: "USAGE_TTL_DAYS", good: []string{"0", "2", "3650"}, wrong: []string{"1", "-1", "3651", "365d"}},
+		{name: "AGGREGATED_USAGE_TTL_DAYS", good: []string{"0", "367", "3652"}, wrong: []string{"1", "365", "366", "3653", "-1"}},
+		{
+			name: "TEST_STAGE", good: []string{"none", "beta", "b", "eu-2", strings.Repeat("b", 31)},
+			wrong:  []string{"Beta", "2nd", "be ta", "beta.*", strings.Repeat("b", 32)},
+			beside: map[string]string{"METERING_MODE": "dry-run"},
+		},
+		{
+			name: "TEST_ACCOUNTS", good: []string{"none", "111122223333", "111122223333,444455556666"},
+			wrong:  []string{"1111", "111122223333,", "111122223333, 444455556666", "111122223333,none", "*"},
+			beside: map[string]string{"METERING_MODE": "dry-run"},
+		},
+		{name: "REGISTRATION_FIELDS", good: []string{"none", "contactName", "contactName*,plan_b"}, wrong: []string{"contact name", "*", "1st", "a,,b", "a,a"}, beside: map[string]string{"PROMOTED_FIELDS": "none"}},
+		{name: "PROMOTED_FIELDS", good: []string{"none", "companyName", "companyName,contactName"}, wrong: []string{"useCase", "companyName*", "licenseArn", "companyName,"}},
+		{name: "SELLER_NAME", good: []string{"none", "x", "Example & Söhne, Inc.", strings.Repeat("ä", 100)}, wrong: []string{"two\nlines", strings.Repeat("x", 101)}},
+		{name: "PRODUCT_NAME", good: []string{"none", "Example <beta>"}, wrong: []string{"tab\there", "\xff"}},
+		{name: "SUPPORT_CONTACT", good: []string{"none", "help@example.com", "https://www.example.com/help?a=b#c"}, wrong: []string{"help", "http://www.example.com", "javascript:alert(1)", "https://", "a b@example.com"}},
+		{name: "CONTINUE_URL", good: []string{"none", "https://www.example.com/"}, wrong: []string{"help@example.com", "http://www.example.com", "javascript:alert(1)", "https://a b", "//www.example.com"}},
+		{name: "ALLOWED_ORIGIN", good: []string{"none", "https://www.example.com", "https://www.example.com:8443"}, wrong: []string{"*", "null", "https://www.example.com/", "http://www.example.com", "www.example.com"}},
 	}
 	for _, test := range tests {
 		f := reader(t, test.name)
+		with := func(value string) func(string) string {
+			changes := map[string]string{test.name: value}
+			maps.Copy(changes, test.beside)
+			return changed(changes)
+		}
 		for _, v := range test.good {
-			if _, err := f.Read(changed(map[string]string{test.name: v})); err != nil {
+			if _, err := f.Read(with(v)); err != nil {
 				t.Errorf("%s=%s: %v", test.name, v, err)
 			}
 		}
 		for _, v := range test.wrong {
-			_, err := f.Read(changed(map[string]string{test.name: v}))
+			_, err := f.Read(with(v))
 			if err == nil || !strings.Contains(err.Error(), test.name+" is ") || strings.Count(err.Error(), "want") != 1 {
 				t.Errorf("%s=%s: error %v", test.name, v, err)
 			}
@@ -172,12 +207,79 @@ func TestSettings(t *testing.T) {
 	}
 	got, err := f.Read(changed(map[string]string{"METERING_MODE": "dry-run", "SUBMISSION": "paused", "AGGREGATED_USAGE_TTL_DAYS": "400", "LOG_LEVEL": ""}))
 	want := functions.Settings{
-		Region: "eu-west-1", ProductCode: "example", DryRun: true, AggregatedTable: "awsmp-example-aggregated-usage",
+		Region: "eu-west-1", ProductCode: "example", Mode: "dry-run", AggregatedTable: "awsmp-example-aggregated-usage",
 		SubscribersTable: "awsmp-subscribers", SubscribersRegion: "us-east-1",
 		MaxRecords: 50000, CallsPerSecond: 10, Paused: true, UsageDays: 365, AggregatedDays: 400,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, %s", err, diff)
+	}
+}
+
+// Invented events must never move what is billed: a live stage that is to take any does not start.
+func TestALiveStageTakesNoTestEvents(t *testing.T) {
+	t.Parallel()
+	f, err := functions.Named(functions.Subscription)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		mode, stage, accounts string
+		wrong                 []string
+	}{
+		{"live", "none", "none", nil},
+		{"dry-run", "beta", "111122223333", nil},
+		{"dry-run", "none", "none", nil},
+		{"dry-run", "beta", "none", nil}, // nobody yet
+		{"live", "beta", "none", []string{`TEST_STAGE is "beta"`}},
+		{"live", "none", "111122223333", []string{`TEST_ACCOUNTS is "111122223333"`}},
+		{"live", "beta", "111122223333", []string{`TEST_STAGE is "beta"`, `TEST_ACCOUNTS is "111122223333"`}},
+	} {
+		s, err := f.Read(changed(map[string]string{"METERING_MODE": test.mode, "TEST_STAGE": test.stage, "TEST_ACCOUNTS": test.accounts}))
+		if (err == nil) != (len(test.wrong) == 0) {
+			t.Errorf("%+v: error %v", test, err)
+		}
+		for _, wrong := range test.wrong {
+			if err != nil && (!strings.Contains(err.Error(), wrong) || strings.Count(err.Error(), "only none where METERING_MODE is live") != len(test.wrong)) {
+				t.Errorf("%+v: error %v", test, err)
+			}
+		}
+		if test.mode == "live" && (s.TestStage != "" || s.TestAccounts != nil) {
+			t.Errorf("%+v: stage %q, accounts %v", test, s.TestStage, s.TestAccounts)
+		}
+	}
+}
+
+func TestSettingsOfTheRegistration(t *testing.T) {
+	t.Parallel()
+	f, err := functions.Named(functions.Registration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := map[string]string{"ALLOWED_ORIGIN": "https://www.example.com"}
+	for _, name := range []string{"REGISTRATION_FIELDS", "PROMOTED_FIELDS", "SELLER_NAME", "PRODUCT_NAME", "SUPPORT_CONTACT", "CONTINUE_URL"} {
+		bare[name] = "none"
+	}
+	for _, test := range []struct {
+		changes  map[string]string
+		fields   int
+		promoted []string
+		seller   registration.Seller
+		origin   string
+	}{
+		{nil, 3, []string{"companyName"}, registration.Seller{
+			Name: "Example Corp.", Product: "Example", Support: "help@example.com", Continue: "https://www.example.com/start",
+		}, ""},
+		{bare, 0, nil, registration.Seller{}, "https://www.example.com"},
+	} {
+		got, err := f.Read(changed(test.changes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := got.Registration
+		if len(r.Fields) != test.fields || !slices.Equal(r.Promoted, test.promoted) || r.Seller != test.seller || r.AllowedOrigin != test.origin {
+			t.Errorf("%v: %+v", test.changes, r)
+		}
 	}
 }
 

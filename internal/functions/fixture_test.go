@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -33,6 +34,10 @@ func environment() map[string]string {
 		"CLEANUP_QUEUE_URL":          "https://sqs.eu-west-1.amazonaws.com/111122223333/awsmp-example-cleanup",
 		"METERING_LOCK_HOURS":        "1", "MAX_RECORDS_PER_RUN": "50000", "METERING_CALLS_PER_SECOND": "10",
 		"SUBMISSION": "enabled", "USAGE_TTL_DAYS": "365", "AGGREGATED_USAGE_TTL_DAYS": "0",
+		"TEST_STAGE": "none", "TEST_ACCOUNTS": "none",
+		"CUSTOMER_PROFILE_TABLE": "awsmp-example-customer-profile", "REGISTRATION_FIELDS": "contactName*,contactEmail*,companyName",
+		"PROMOTED_FIELDS": "companyName", "SELLER_NAME": "Example Corp.", "PRODUCT_NAME": "Example", "SUPPORT_CONTACT": "help@example.com",
+		"CONTINUE_URL": "https://www.example.com/start", "ALLOWED_ORIGIN": "none",
 	}
 }
 
@@ -129,6 +134,22 @@ func batchOf(t *testing.T, messages ...[2]string) []byte {
 		records = append(records, map[string]string{"messageId": m[0], "body": m[1], "eventSource": "aws:sqs"})
 	}
 	payload, err := json.Marshal(map[string]any{"Records": records})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return payload
+}
+
+// sentAt is an SQS event of one message that was first sent at a time, or does not tell.
+func sentAt(t *testing.T, id, body string, at time.Time) []byte {
+	t.Helper()
+	attributes := map[string]string{}
+	if !at.IsZero() {
+		attributes["SentTimestamp"] = fmt.Sprint(at.UnixMilli())
+	}
+	payload, err := json.Marshal(map[string]any{"Records": []any{
+		map[string]any{"messageId": id, "body": body, "eventSource": "aws:sqs", "attributes": attributes},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

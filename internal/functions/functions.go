@@ -14,6 +14,10 @@ const (
 	Cleanup          = "cleanup"
 	Submitter        = "submitter"
 	SubmissionExpiry = "submission-expiry"
+
+	Registration       = "registration"
+	Subscription       = "subscription"
+	DeprovisionCleanup = "deprovision-cleanup"
 )
 
 // Event is how AWS calls a function.
@@ -23,6 +27,7 @@ type Event string
 const (
 	Schedule Event = "schedule" // the constant input of an EventBridge rule; the answer is the stage's report
 	Queue    Event = "queue"    // a batch of an SQS queue; the answer names the messages that failed
+	Request  Event = "request"  // a request of an API Gateway REST API; the answer is a response. It holds personal data
 )
 
 // Function is one Lambda function.
@@ -73,10 +78,33 @@ func All() []Function {
 			Variables: with(aggregatedTable),
 			build:     submissionExpiry,
 		},
+		{
+			Handler: Registration,
+			Purpose: "answers a buyer's first click: the form, the profile, the subscriber",
+			Event:   Request,
+			Variables: with(profileTable, subscribersTable, subscribersRegion, registrationFields, promotedFields,
+				sellerName, productName, supportContact, continueURL, allowedOrigin),
+			build: register,
+		},
+		{
+			Handler:   Subscription,
+			Purpose:   "applies the Marketplace's events to the subscribers",
+			Event:     Queue,
+			Variables: []Variable{region, logLevel, meteringMode, subscribersTable, testStage, testAccounts},
+			build:     subscription,
+		},
+		{
+			Handler:   DeprovisionCleanup,
+			Purpose:   "ends last hours that are over",
+			Event:     Schedule,
+			Variables: []Variable{region, logLevel, subscribersTable},
+			build:     deprovisionCleanup,
+		},
 	}
 }
 
-// with is what every function reads, and more.
+// with is what every function of the metering stack reads, and more. The two of the events stack serve all products, in the Region
+// of the subscribers table.
 func with(more ...Variable) []Variable {
 	return append([]Variable{region, logLevel, productCode, meteringMode}, more...)
 }

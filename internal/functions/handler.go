@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ type Process struct {
 
 // Handler is a function that is ready to be called.
 type Handler struct {
+	event   Event
 	run     stage
 	log     *slog.Logger
 	metrics *telemetry.EMF
@@ -57,13 +59,19 @@ func Open(ctx context.Context, p Process) (*Handler, error) {
 	}
 	c := &clients{config: config}
 	h := &Handler{
+		event:   f.Event,
 		log:     telemetry.NewLog(p.Log, s.LogLevel),
-		metrics: telemetry.NewEMF(p.Metrics, telemetry.EMFOptions{ProductCode: s.ProductCode, MeteringMode: s.mode(), Now: p.Now}),
+		metrics: telemetry.NewEMF(p.Metrics, telemetry.EMFOptions{ProductCode: s.ProductCode, MeteringMode: s.Mode, Now: p.Now}),
 		now:     p.Now,
 	}
 	h.run = f.build(parts{Settings: s, clients: c, metrics: h.metrics, log: h.log, now: p.Now})
-	h.log.Info("function starts", "handler", f.Handler, "version", p.Version, "mode", s.mode(), "product", s.ProductCode,
-		"clients", strings.Join(c.built(), " "))
+	about := []any{"handler", f.Handler, "version", p.Version}
+	for _, of := range []struct{ name, value string }{{"mode", s.Mode}, {"product", s.ProductCode}, {"clients", strings.Join(c.built(), " ")}} {
+		if of.value != "" {
+			about = append(about, of.name, of.value)
+		}
+	}
+	h.log.Info("function starts", about...)
 	return h, nil
 }
 
@@ -73,7 +81,12 @@ func (h *Handler) Log() *slog.Logger { return h.log }
 // Invoke handles one invocation (github.com/aws/aws-lambda-go/lambda, Handler). Its context's deadline is the time at which AWS
 // ends the process. An error is short and has its identifiers masked, because Lambda's runtime logs it once more. A panic is not
 // caught here: the process ends, nothing has been answered, and so no message is acknowledged.
+//
+// Of a Request nothing is logged but how it was answered: neither what it holds, nor the text of a panic that may repeat it.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	if h.event == Request {
+		defer silenced()
+	}
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-reserve))
@@ -82,7 +95,10 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	started := h.now()
 	answer, report, err := h.run(ctx, payload)
 	err = errors.Join(err, h.metrics.TakeErr()) // what no metric tells must not look well
-	attrs := append(input(payload), flat(report)...)
+	attrs := flat(report)
+	if h.event == Schedule {
+		attrs = append(input(payload), attrs...)
+	}
 	attrs = append(attrs, "took", h.now().Sub(started).Round(time.Millisecond))
 	if err != nil {
 		h.log.Error("run failed", append(attrs, "error", err)...)
@@ -90,6 +106,18 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	}
 	h.log.Info("run ended", attrs...)
 	return json.Marshal(answer)
+}
+
+// silenced lets a panic go on without its text, which Lambda's runtime would log. What the Go runtime itself panics with holds no values
+// of the program's, and the stack is the same.
+func silenced() {
+	switch r := recover().(type) {
+	case nil:
+	case runtime.Error:
+		panic(r)
+	default:
+		panic(fmt.Sprintf("%T; its text is left out: it may hold what a buyer typed", r))
+	}
 }
 
 // longestError is the longest error that is answered, in bytes; the log has all of it.
@@ -107,7 +135,7 @@ func brief(err error) error {
 	return errors.New(text)
 }
 
-// longestInput is the longest input that the log repeats; a schedule's is shorter, a batch would fill the log.
+// longestInput is the longest input of a schedule that the log repeats.
 const longestInput = 128
 
 func input(payload []byte) []any {

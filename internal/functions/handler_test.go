@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,7 +22,7 @@ import (
 
 func handlerOf(run stage, metrics, log io.Writer) *Handler {
 	return &Handler{
-		run: run, now: time.Now,
+		event: Schedule, run: run, now: time.Now,
 		log:     telemetry.NewLog(log, slog.LevelInfo),
 		metrics: telemetry.NewEMF(metrics, telemetry.EMFOptions{ProductCode: "example", MeteringMode: live, Now: time.Now}),
 	}
@@ -127,6 +128,79 @@ func TestALongInputIsNotLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := h.Invoke(t.Context(), in); err != nil || strings.Contains(log.String(), "long") {
+		t.Errorf("error %v, log %s", err, log.String())
+	}
+}
+
+// F52: of a request nothing is logged but how it was answered, however it ends: it holds a token and what a buyer typed.
+func TestF52NothingOfARequestIsLogged(t *testing.T) {
+	t.Parallel()
+	const typed = "Erika Mustermann"
+	payload := []byte(`{"httpMethod":"POST","path":"/","body":"` + typed + `"}`)
+	tests := map[string]struct {
+		run              http.HandlerFunc
+		payload          []byte
+		logs, errs, dies string
+	}{
+		"answered": {
+			run:  func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) },
+			logs: `level=INFO msg="run ended" status=200 took=`,
+		},
+		"no request": {
+			payload: []byte(`{"body":"` + typed + `"}`),
+			logs:    `level=ERROR msg="run failed" took=`, errs: "it has no httpMethod",
+		},
+		"a panic with its text": {run: func(http.ResponseWriter, *http.Request) { panic("cannot write " + typed) }, dies: "string; its text is left out"},
+		"a panic with an error": {run: func(http.ResponseWriter, *http.Request) { panic(errors.New(typed)) }, dies: "*errors.errorString; its text is left out"},
+		"a panic of Go's own": {
+			run:  func(_ http.ResponseWriter, r *http.Request) { _ = any(typed).(int) },
+			dies: "interface conversion: interface {} is string, not int",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			h := handlerOf(request(test.run), io.Discard, &log)
+			h.event = Request
+			if test.payload == nil {
+				test.payload = payload
+			}
+			answer, died, err := invoked(t, h, test.payload)
+			for what, text := range map[string]string{"log": log.String(), "error": fmt.Sprint(err), "panic": died} {
+				if strings.Contains(text, typed) {
+					t.Errorf("the %s repeats the request: %s", what, text)
+				}
+			}
+			if !strings.Contains(log.String(), test.logs) || !strings.Contains(died, test.dies) || (died == "") != (test.dies == "") {
+				t.Errorf("log %s, panic %s", log.String(), died)
+			}
+			if (err == nil) != (test.errs == "") || err != nil && (answer != nil || !strings.Contains(err.Error(), test.errs)) {
+				t.Errorf("answer %s, error %v", answer, err)
+			}
+		})
+	}
+}
+
+// invoked is what an invocation answered, or panicked with.
+func invoked(t *testing.T, h *Handler, payload []byte) (answer []byte, died string, err error) {
+	t.Helper()
+	defer func() {
+		if r := recover(); r != nil {
+			died = fmt.Sprint(r)
+		}
+	}()
+	answer, err = h.Invoke(t.Context(), payload)
+	return answer, died, err
+}
+
+// Only a schedule's input is logged: what queues bring names buyers, and may be short.
+func TestABatchIsNotLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	h := handlerOf(batch(func(context.Context, []pipeline.Message) []string { return nil }), io.Discard, &log)
+	h.event = Queue
+	if _, err := h.Invoke(t.Context(), []byte(`{"Records":[]}`)); err == nil || strings.Contains(log.String(), "input=") {
 		t.Errorf("error %v, log %s", err, log.String())
 	}
 }

@@ -1,20 +1,24 @@
 package functions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"github.com/awsmp/metering/internal/awsapi"
 	"github.com/awsmp/metering/internal/lambdaevent"
+	"github.com/awsmp/metering/internal/lifecycle"
 	"github.com/awsmp/metering/internal/marketplace"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
 	"github.com/awsmp/metering/internal/queue/sqs"
+	"github.com/awsmp/metering/internal/registration"
 	"github.com/awsmp/metering/internal/store/dynamodb"
 )
 
@@ -50,7 +54,7 @@ func (p parts) records() *dynamodb.Records {
 }
 
 func (p parts) subscribers() *dynamodb.Subscribers {
-	return dynamodb.NewSubscribers(p.table(p.SubscribersRegion), p.SubscribersTable)
+	return dynamodb.NewSubscribers(p.table(cmp.Or(p.SubscribersRegion, p.Region)), p.SubscribersTable)
 }
 
 func (p parts) send(url string) *sqs.Queue {
@@ -107,10 +111,10 @@ func newCleaner(p parts) *pipeline.Cleaner {
 func submitter(p parts) stage {
 	s := &pipeline.Submitter{
 		Records: p.records(), Subscribers: p.subscribers(), Metrics: p.metrics,
-		MaxRecords: p.MaxRecords, Retention: time.Duration(p.AggregatedDays) * 24 * time.Hour, DryRun: p.DryRun, Paused: p.Paused,
+		MaxRecords: p.MaxRecords, Retention: time.Duration(p.AggregatedDays) * 24 * time.Hour, DryRun: p.dryRun(), Paused: p.Paused,
 		Now: p.now, Log: p.log,
 	}
-	if !p.DryRun { // what cannot call cannot bill
+	if !p.dryRun() { // what cannot call cannot bill
 		s.Marketplace = marketplace.NewSender(p.metering(p.ProductCode), p.pace())
 	}
 	return scheduled(s.Run)
@@ -123,6 +127,42 @@ func (p parts) pace() marketplace.Settings {
 func submissionExpiry(p parts) stage {
 	e := &pipeline.Expirer{Records: p.records(), Metrics: p.metrics, Now: p.now, Log: p.log}
 	return scheduled(e.Run)
+}
+
+func register(p parts) stage {
+	return request(&registration.Handler{
+		Settings: p.registration(), Customers: p.metering(p.ProductCode),
+		Profiles: dynamodb.NewProfiles(p.table(p.Region), p.ProfileTable), Subscribers: p.subscribers(),
+		Metrics: p.metrics, Now: p.now, Log: p.log,
+	})
+}
+
+func subscription(p parts) stage {
+	h := &lifecycle.Handler{
+		Subscribers: p.subscribers(), Metrics: p.metrics, TestStage: p.TestStage, TestAccounts: p.TestAccounts, Now: p.now, Log: p.log,
+	}
+	return batch(h.Handle)
+}
+
+func deprovisionCleanup(p parts) stage {
+	f := &lifecycle.Finalizer{Subscribers: p.subscribers(), Now: p.now, Log: p.log}
+	return scheduled(f.Run)
+}
+
+// requestReport is how a request was answered.
+type requestReport struct {
+	Status int `json:"status"`
+}
+
+// request is a stage that answers requests of API Gateway.
+func request(h http.Handler) stage {
+	return func(ctx context.Context, payload []byte) (any, any, error) {
+		answer, err := lambdaevent.Serve(ctx, h, payload)
+		if err != nil {
+			return nil, nil, err
+		}
+		return answer, requestReport{answer.StatusCode}, nil
+	}
 }
 
 // scheduled is a stage that a schedule starts with an input that says nothing.

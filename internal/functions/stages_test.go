@@ -30,6 +30,9 @@ func TestF46AFunctionBuildsTheClientsThatItUses(t *testing.T) {
 		{functions.Submitter, nil, here + " " + there + " " + meter},
 		{functions.Submitter, map[string]string{"METERING_MODE": "dry-run"}, here + " " + there},
 		{functions.SubmissionExpiry, nil, here},
+		{functions.Registration, nil, here + " " + there + " " + meter},
+		{functions.Subscription, nil, here},
+		{functions.DeprovisionCleanup, nil, here},
 	}
 	for _, test := range tests {
 		t.Run(test.handler, func(t *testing.T) {
@@ -48,6 +51,9 @@ func TestF46AFunctionBuildsTheClientsThatItUses(t *testing.T) {
 
 func TestTheFirstLineSaysWhatRuns(t *testing.T) {
 	t.Parallel()
+	if line := open(t, functions.DeprovisionCleanup, nil).log.String(); strings.Contains(line, "mode") || strings.Contains(line, "product") {
+		t.Errorf("log %s speaks of what the events stack does not know", line)
+	}
 	o := open(t, functions.Cleanup, map[string]string{"METERING_MODE": "dry-run"})
 	line := o.log.String()
 	for _, want := range []string{"function starts", "handler=cleanup", "version=v1.2.3", "mode=dry-run", "product=example"} {
@@ -81,6 +87,7 @@ func TestScheduledRuns(t *testing.T) {
 		{functions.Submitter, `{"run":"submit"}`, map[string]string{"METERING_MODE": "dry-run"}, []string{usage, subs}, ""},
 		{functions.Submitter, `null`, map[string]string{"SUBMISSION": "paused"}, nil, ""},
 		{functions.SubmissionExpiry, `{}`, nil, []string{usage}, `{"expired":0,"inDoubt":0,"rejected":0}`},
+		{functions.DeprovisionCleanup, `{}`, nil, []string{usage}, `{"ended":0}`}, // the events stack is where its table is
 	}
 	for _, test := range tests {
 		t.Run(test.handler+" "+test.input, func(t *testing.T) {
@@ -120,10 +127,13 @@ func TestAWrongInputIsAnError(t *testing.T) {
 			`{"mode":"ageout","shard":-1}`, `{"mode":"ageout","shard":0,"hourOffset":1}`, `{"mode":"flush-deprovisioning","shard":0}`,
 			`{"mode":"meter","offset":1}`, `{"Records":[]}`, `meter`, ``,
 		},
-		functions.Submitter:        {``, `{`, `{} {}`},
-		functions.SubmissionExpiry: {``, `submit`},
-		functions.Aggregator:       {`{}`, `{"mode":"meter","hourOffset":1}`, `{"Records":[]}`, ``},
-		functions.Cleanup:          {`{}`, `{"Records":[{"messageId":"m","eventSource":"aws:sns","body":""}]}`},
+		functions.Submitter:          {``, `{`, `{} {}`},
+		functions.SubmissionExpiry:   {``, `submit`},
+		functions.DeprovisionCleanup: {``, `{} {}`},
+		functions.Subscription:       {`{}`, `{"source":"aws.agreement-marketplace","detail-type":"License Updated - Manufacturer","detail":{}}`},
+		functions.Registration:       {`{}`, ``, `{"Records":[]}`, `{"version":"2.0","rawPath":"/"}`},
+		functions.Aggregator:         {`{}`, `{"mode":"meter","hourOffset":1}`, `{"Records":[]}`, ``},
+		functions.Cleanup:            {`{}`, `{"Records":[{"messageId":"m","eventSource":"aws:sns","body":""}]}`},
 	}
 	for handler, inputs := range tests {
 		o := open(t, handler, nil)
@@ -212,6 +222,7 @@ func TestAFailedRunIsAnError(t *testing.T) {
 	t.Parallel()
 	for handler, in := range map[string]string{
 		functions.Discoverer: `{"mode":"meter","hourOffset":2}`, functions.Submitter: `{}`, functions.SubmissionExpiry: `{}`,
+		functions.DeprovisionCleanup: `{}`,
 	} {
 		o := open(t, handler, nil)
 		o.service.fail = func(string) (int, string) {

@@ -3,7 +3,11 @@ package functions
 import (
 	"log/slog"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/awsmp/metering/internal/registration"
 )
 
 // Variable is an environment variable.
@@ -24,8 +28,8 @@ type Settings struct {
 	Region   string
 	LogLevel slog.Level
 
-	ProductCode string
-	DryRun      bool
+	ProductCode string // empty in the events stack, which serves all products
+	Mode        string // live or dry-run; empty where it makes no difference
 
 	UsageTable, AggregatedTable               string
 	SubscribersTable, SubscribersRegion       string
@@ -37,25 +41,35 @@ type Settings struct {
 	Paused         bool
 	UsageDays      int // how long rows are kept; 0: for ever
 	AggregatedDays int // how long billed records are kept; 0: for ever
+
+	TestStage    string   // whose test events are applied; empty: of none
+	TestAccounts []string // whose test events are applied
+
+	ProfileTable string
+	Registration registration.Settings
 }
 
-// mode is the word for the metrics.
-func (s Settings) mode() string {
-	if s.DryRun {
-		return dryRun
-	}
-	return live
+func (s Settings) dryRun() bool { return s.Mode == dryRun }
+
+// registration are the settings of the registration function, whole.
+func (s Settings) registration() registration.Settings {
+	r := s.Registration
+	r.ProductCode, r.Region = s.ProductCode, s.Region
+	return r
 }
 
 const (
 	live, dryRun    = "live", "dry-run"
 	enabled, paused = "enabled", "paused"
+	none            = "none" // where a variable has to be set and there is nothing to say
 
 	// Amazon DynamoDB API reference, TableName; AWS Marketplace Metering API reference, ProductCode.
 	tableForm   = `^[a-zA-Z0-9_.-]{3,255}$`
 	productForm = `^[-a-zA-Z0-9/=:_.@]{1,255}$`
 	regionForm  = `^[a-z]{2,}(-[a-z]+)+-[0-9]+$`
 	queueForm   = `^https?://[^/\s]+(/[^/\s]+)+$`
+	stageForm   = `^[a-z][a-z0-9-]{0,30}$`
+	accountForm = `^[0-9]{12}$`
 
 	minKeptDays, maxKeptDays = 2, 3650
 	// keptLonger is by how many days billed records outlive the rows that they were summed from.
@@ -74,12 +88,12 @@ var (
 		set: func(s *Settings, v string) bool { return s.LogLevel.UnmarshalText([]byte(v)) == nil },
 	}
 	productCode = Variable{
-		Name: "PRODUCT_CODE", Meaning: "product code: a dimension of the metrics, and sent with legacy records", Want: "the product's code in AWS Marketplace, without spaces",
+		Name: "PRODUCT_CODE", Meaning: "product code: a dimension of the metrics, sent with legacy records, and what a registration token must be of", Want: "the product's code in AWS Marketplace, without spaces",
 		set: text(productForm, func(s *Settings) *string { return &s.ProductCode }),
 	}
 	meteringMode = Variable{
 		Name: "METERING_MODE", Meaning: "whether records are sent or only ended as they would have been sent; a dimension of the metrics", Want: "live or dry-run",
-		set: choice(live, dryRun, func(s *Settings) *bool { return &s.DryRun }),
+		set: text("^("+live+"|"+dryRun+")$", func(s *Settings) *string { return &s.Mode }),
 	}
 	usageTable = Variable{
 		Name: "USAGE_TABLE", Meaning: "usage table", Want: wantTable,
@@ -143,7 +157,73 @@ var (
 	}
 )
 
+// Variables of the subscription function.
+var (
+	testStage = Variable{
+		Name:    "TEST_STAGE",
+		Meaning: "stage whose test events are applied; those of another, or of a live one, never are",
+		Want:    "a stage's name of small letters, digits and -, or none; only none where METERING_MODE is live",
+		set:     orNone(text(stageForm, func(s *Settings) *string { return &s.TestStage })),
+	}
+	testAccounts = Variable{
+		Name: "TEST_ACCOUNTS", Meaning: "buyers' accounts whose test events are applied",
+		Want: "accounts of 12 digits with commas between them, or none; only none where METERING_MODE is live",
+		set: orNone(func(s *Settings, v string) bool {
+			s.TestAccounts = strings.Split(v, ",")
+			return !slices.ContainsFunc(s.TestAccounts, func(a string) bool { return !regexp.MustCompile(accountForm).MatchString(a) })
+		}),
+	}
+)
+
+// Variables of the registration function. What a buyer is shown may be none, and is left out then.
+var (
+	profileTable = Variable{
+		Name: "CUSTOMER_PROFILE_TABLE", Meaning: "customer-profile table, of personal data", Want: wantTable,
+		set: text(tableForm, func(s *Settings) *string { return &s.ProfileTable }),
+	}
+	registrationFields = Variable{
+		Name: "REGISTRATION_FIELDS", Meaning: "what a buyer is asked for; with none they are registered at once",
+		Want: "names with commas between them, a * behind those that must be filled in, such as contactName*,companyName; or none",
+		set: orNone(func(s *Settings, v string) bool {
+			fields, err := registration.ParseFields(v)
+			s.Registration.Fields = fields
+			return err == nil
+		}),
+	}
+	promotedFields = Variable{
+		Name: "PROMOTED_FIELDS", Meaning: "those of them that the profile holds as attributes of their own too, for indexes",
+		Want: "names out of REGISTRATION_FIELDS, none that is an attribute of the profile itself, with commas between them; or none",
+		set: orNone(func(s *Settings, v string) bool {
+			promoted, err := registration.ParsePromoted(v, s.Registration.Fields)
+			s.Registration.Promoted = promoted
+			return err == nil
+		}),
+	}
+	sellerName = Variable{
+		Name: "SELLER_NAME", Meaning: "who sells, on the page", Want: wantPhrase,
+		set: orNone(shown(func(r *registration.Settings) *string { return &r.Seller.Name })),
+	}
+	productName = Variable{
+		Name: "PRODUCT_NAME", Meaning: "what is sold, on the page", Want: wantPhrase,
+		set: orNone(shown(func(r *registration.Settings) *string { return &r.Seller.Product })),
+	}
+	supportContact = Variable{
+		Name: "SUPPORT_CONTACT", Meaning: "where a buyer whom the page cannot help finds help", Want: "a mail address, an address https://…, or none",
+		set: orNone(shown(func(r *registration.Settings) *string { return &r.Seller.Support })),
+	}
+	continueURL = Variable{
+		Name: "CONTINUE_URL", Meaning: "where a registered buyer goes on from the page", Want: "an address https://…, or none",
+		set: orNone(shown(func(r *registration.Settings) *string { return &r.Seller.Continue })),
+	}
+	allowedOrigin = Variable{
+		Name: "ALLOWED_ORIGIN", Meaning: "web page that may register buyers by script (CORS)", Want: "an origin such as https://www.example.com, or none",
+		set: orNone(shown(func(r *registration.Settings) *string { return &r.AllowedOrigin })),
+	}
+)
+
 const (
+	wantPhrase = "up to 100 characters in one line, or none"
+
 	wantTable = "a table's name: 3 to 255 letters, digits, _ . and -"
 	wantQueue = "a queue's address, https://…"
 )
@@ -153,6 +233,20 @@ func text(form string, field func(*Settings) *string) func(*Settings, string) bo
 		*field(s) = v
 		return regexp.MustCompile(form).MatchString(v)
 	}
+}
+
+// shown is a setting that the registration itself judges.
+func shown(field func(*registration.Settings) *string) func(*Settings, string) bool {
+	return func(s *Settings, v string) bool {
+		alone := registration.Settings{ProductCode: "any", Region: "any"} // so that what is wrong with it is wrong with this setting
+		*field(&alone), *field(&s.Registration) = v, v
+		return alone.Check() == nil
+	}
+}
+
+// orNone is a setting that may be said not to be there.
+func orNone(set func(*Settings, string) bool) func(*Settings, string) bool {
+	return func(s *Settings, v string) bool { return v == none || set(s, v) }
 }
 
 func choice(off, on string, field func(*Settings) *bool) func(*Settings, string) bool {

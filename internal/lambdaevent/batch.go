@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -26,9 +28,19 @@ func Batch(payload []byte) ([]pipeline.Message, error) {
 		if r.EventSource != "aws:sqs" || r.MessageId == "" {
 			return nil, fmt.Errorf("read SQS event: record %d is no message of a queue: event source %q, message id %q", i, r.EventSource, r.MessageId)
 		}
-		messages[i] = pipeline.Message{ID: r.MessageId, Body: r.Body}
+		messages[i] = pipeline.Message{ID: r.MessageId, Body: r.Body, SentAt: sentAt(r.Attributes["SentTimestamp"])}
 	}
 	return messages, nil
+}
+
+// sentAt reads the time at which a message was first sent, in milliseconds since 1970 (Amazon SQS API reference, ReceiveMessage,
+// SentTimestamp). Where it is absent or no time it is zero: then nobody knows how old the message is, and whoever asks takes it for young.
+func sentAt(milliseconds string) time.Time {
+	ms, err := strconv.ParseInt(milliseconds, 10, 64)
+	if err != nil || ms <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
 }
 
 // Failed answers a batch: the messages named by their ids come again, all others are done with (AWS Lambda developer guide,

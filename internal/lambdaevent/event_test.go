@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -55,12 +56,34 @@ func TestBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := lambdaevent.Batch(sample)
+	sent := time.Date(2026, 3, 10, 15, 5, 0, 0, time.UTC)
 	want := []pipeline.Message{
-		{ID: "059f36b4-87a3-44ab-83d2-661975830a7d", Body: "{\"licenseArn\":\"l\"}"},
-		{ID: "2e1424d4-f796-459a-8184-9c92662be6da", Body: "no JSON at all"}, // the stage's to judge
+		{ID: "059f36b4-87a3-44ab-83d2-661975830a7d", Body: "{\"licenseArn\":\"l\"}", SentAt: sent},
+		{ID: "2e1424d4-f796-459a-8184-9c92662be6da", Body: "no JSON at all", SentAt: sent}, // the stage's to judge
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, %s", err, diff)
+	}
+}
+
+// A message whose time of sending is not known counts as new: it must not be given up before its time.
+func TestBatchWithoutTheTimeOfSending(t *testing.T) {
+	t.Parallel()
+	for attributes, want := range map[string]time.Time{
+		`{"SentTimestamp":"1773155100123"}`:  time.Date(2026, 3, 10, 15, 5, 0, 123e6, time.UTC),
+		`{}`:                                 {},
+		`null`:                               {},
+		`{"SentTimestamp":""}`:               {},
+		`{"SentTimestamp":"0"}`:              {},
+		`{"SentTimestamp":"-1773155100123"}`: {},
+		`{"SentTimestamp":"2026-03-10T15:05:00Z"}`:  {},
+		`{"SentTimestamp":"99999999999999999999"}`:  {},
+		`{"ApproximateFirstReceiveTimestamp":"17"}`: {},
+	} {
+		got, err := lambdaevent.Batch([]byte(`{"Records":[{"messageId":"m","eventSource":"aws:sqs","body":"b","attributes":` + attributes + `}]}`))
+		if diff := cmp.Diff([]pipeline.Message{{ID: "m", Body: "b", SentAt: want}}, got); diff != "" || err != nil {
+			t.Errorf("%s: error %v, %s", attributes, err, diff)
+		}
 	}
 }
 

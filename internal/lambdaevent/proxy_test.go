@@ -3,6 +3,7 @@ package lambdaevent_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -57,6 +58,7 @@ func TestServeReadsARequest(t *testing.T) {
 		Query: map[string][]string{"from": {"a b", "c&d"}, "lang": {"en"}},
 		Header: http.Header{
 			"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"text/html", "application/json;q=0.5"}, "Cookie": {"a=1; b=2"},
+			"X-Amzn-Requestid": {"c6af9ac6-7b61-11e6-9a41-93e8deadbeef"},
 		},
 		RequestID: "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", Stage: "prod",
 	}
@@ -102,6 +104,16 @@ func TestServeReadsTheFormsOfARequest(t *testing.T) {
 			seen{Method: "GET", Path: "//evil.example/x", URI: "//evil.example/x"},
 		},
 		{
+			"a caller's own request id is not API Gateway's",
+			`{"httpMethod":"GET","path":"/","multiValueHeaders":{"x-amzn-requestid":["forged"]}}`,
+			seen{Method: "GET", Path: "/", URI: "/"},
+		},
+		{
+			"API Gateway's request id beside a caller's own",
+			`{"httpMethod":"GET","path":"/","headers":{"x-amzn-RequestId":"forged"},"requestContext":{"requestId":"id-1"}}`,
+			seen{Method: "GET", Path: "/", URI: "/", RequestID: "id-1", Header: http.Header{"X-Amzn-Requestid": {"id-1"}}},
+		},
+		{
 			"a body in base64",
 			`{"httpMethod":"POST","path":"/","isBase64Encoded":true,"body":"` + base64.StdEncoding.EncodeToString([]byte("\x00\xffä")) + `"}`,
 			seen{Method: "POST", Path: "/", URI: "/", Body: "\x00\xffä"},
@@ -124,23 +136,44 @@ func TestServeReadsTheFormsOfARequest(t *testing.T) {
 	}
 }
 
-// F49: what is malformed is an error that says so. (The seed's answer was an exception, 502 to the buyer, for bad base64.)
+// What is no request is an error that says so, and repeats nothing of it: Lambda's runtime logs it.
 func TestServeRefusesOtherEvents(t *testing.T) {
 	t.Parallel()
-	for name, payload := range map[string]string{
-		"no JSON":             `GET /`,
-		"an SQS event":        `{"Records":[{"messageId":"m"}]}`,
-		"HTTP API format 2.0": `{"version":"2.0","rawPath":"/","requestContext":{"http":{"method":"GET","path":"/"}}}`,
-		"bad base64":          `{"httpMethod":"POST","path":"/","isBase64Encoded":true,"body":"%%%"}`,
-		"a bad method":        `{"httpMethod":"GE T","path":"/"}`,
-		"no path":             `{"httpMethod":"GET"}`,
+	for name, test := range map[string]struct{ payload, want string }{
+		"no JSON":             {`GET /4155550123`, "it is no JSON object"},
+		"an SQS event":        {`{"Records":[{"messageId":"4155550123"}]}`, "no httpMethod"},
+		"HTTP API format 2.0": {`{"version":"2.0","rawPath":"/4155550123","requestContext":{"http":{"method":"GET","path":"/"}}}`, "payload format 1.0"},
+		"a bad method":        {`{"httpMethod":"GE T 4155550123","path":"/"}`, "its httpMethod is none"},
+		"no path":             {`{"httpMethod":"GET","body":"4155550123"}`, "no path"},
+		"a number as a body":  {`{"httpMethod":"POST","path":"/","body":4155550123}`, "body is of another type than string"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got, err := serve(t, payload); err == nil || got.Method != "" {
-				t.Errorf("error %v; the handler saw %+v", err, got)
+			got, err := serve(t, test.payload)
+			if err == nil || got.Method != "" || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "4155550123") {
+				t.Errorf("error %v, want one with %q and nothing of the event; the handler saw %+v", err, test.want, got)
 			}
 		})
+	}
+}
+
+// F49: malformed base64 is the handler's to answer. (The seed's answer was an exception, 502 to the buyer.)
+func TestF49MalformedBase64IsTheHandlersToAnswer(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{"%%%", "YQ", "Y", "YWI=YWI=", "é", " "} {
+		payload, err := json.Marshal(map[string]any{"httpMethod": "POST", "path": "/", "isBase64Encoded": true, "body": body})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := lambdaevent.Serve(t.Context(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if got, err := io.ReadAll(r.Body); !errors.Is(err, lambdaevent.ErrBody) || len(got) > 0 || r.ContentLength != -1 {
+				t.Errorf("%q of length %d is read as %q, error %v", body, r.ContentLength, got, err)
+			}
+			w.WriteHeader(http.StatusBadRequest)
+		}), payload)
+		if err != nil || answer.StatusCode != http.StatusBadRequest {
+			t.Errorf("%q: answer %+v, error %v", body, answer, err)
+		}
 	}
 }
 
@@ -157,8 +190,11 @@ func TestServeAnswers(t *testing.T) {
 			want:    events.APIGatewayProxyResponse{StatusCode: 200, MultiValueHeaders: http.Header{}},
 		},
 		{
-			name:    "text, its type recognised",
-			handler: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>", "ä</html>") },
+			name: "text, its type recognised",
+			handler: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Length", "15")
+				fmt.Fprint(w, "<html>", "ä</html>")
+			},
 			want: events.APIGatewayProxyResponse{
 				StatusCode: 200, Body: "<html>ä</html>", MultiValueHeaders: http.Header{"Content-Type": {"text/html; charset=utf-8"}},
 			},
