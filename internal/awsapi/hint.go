@@ -57,10 +57,15 @@ func unavailableHint(err error, service string) string {
 	return fmt.Sprintf("look for a way from here to %s (network, VPC endpoint, AWS_REGION, AWS_ENDPOINT_URL)", orService(service))
 }
 
-// lookup is the command that shows whether a table or queue is there.
+// lookup is the command that shows whether what was called is there.
 func lookup(service, resource string) string {
-	if service == "SQS" {
+	switch service {
+	case "SQS":
 		return "aws sqs get-queue-url --queue-name " + resource
+	case "EventBridge":
+		return "aws events describe-event-bus --name " + resource
+	case "Lambda":
+		return "aws lambda get-function-configuration --function-name " + resource
 	}
 	return "aws dynamodb describe-table --table-name " + resource
 }
@@ -76,6 +81,8 @@ func Action(service, operation string) string {
 	switch prefix {
 	case "marketplacemetering":
 		prefix = "aws-marketplace"
+	case "eventbridge":
+		prefix = "events"
 	case "sqs":
 		operation = strings.TrimSuffix(operation, "Batch")
 	}
