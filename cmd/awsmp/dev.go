@@ -22,6 +22,7 @@ import (
 	"github.com/awsmp/metering/internal/ledger"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/node"
+	"github.com/awsmp/metering/internal/registration"
 	"github.com/awsmp/metering/simulator"
 )
 
@@ -32,10 +33,13 @@ the command, or pull the plug, and start it again on the same folder. Its addres
 Metering Service, where any AWS SDK can be pointed at; every well-formed license counts as an active customer. Nothing
 leaves this machine and nothing is billed.
 
+Buyers come and leave too: awsmp events send plays the Marketplace's events, and /register on its address is the registration
+page for a buyer's first click, which the printed link plays.
+
 An hour of usage is metered when it is over. awsmp clock moves the clock forward, and everything that would happen in
 the meantime happens at once. The clock never goes back; a new folder begins anew.
 
-The folder holds usage.db (usage and records, an SQLite file), marketplace.ndjson (what the simulator holds) and node.lock (where
+The folder holds usage.db (usage, records and buyers, an SQLite file), marketplace.ndjson (what the simulator holds) and node.lock (where
 the node is to be found).`
 
 const devExample = `  # Begin. The output says how usage is written and how the clock is moved.
@@ -46,12 +50,17 @@ const devExample = `  # Begin. The output says how usage is written and how the 
 
   # Send to a simulator elsewhere, which may be as strict as the real service.
   awsmp simulator --addr 127.0.0.1:9000 --open=false
-  awsmp dev --marketplace-endpoint http://127.0.0.1:9000`
+  awsmp dev --marketplace-endpoint http://127.0.0.1:9000
+
+  # The registration page as your buyers will see it.
+  awsmp dev --seller "Example Software" --product-name "Example Analytics" --registration-fields 'contactName*,contactEmail*,teamSize'`
 
 type devFlags struct {
 	data, addr, at, marketplace, product string
 	lock                                 int
 	fold                                 time.Duration
+	fields                               string
+	seller                               registration.Seller
 }
 
 func newDevCommand() *cobra.Command {
@@ -81,7 +90,12 @@ func newDevCommand() *cobra.Command {
 	flags.StringVar(&f.at, "at", "", "where the clock starts, in UTC: later than the folder's clock, or any time for a new folder")
 	flags.DurationVar(&f.fold, "fold", 0, "how long a stretch of usage over HTTP becomes one row, which takes 100 requests: 1s to 5m, dividing the hour; a folder keeps the first (default: 1s)")
 	flags.StringVar(&f.marketplace, "marketplace-endpoint", "", "send to this service, unsigned, in place of the built-in simulator")
-	flags.StringVar(&f.product, "product-code", simulator.DefaultProductCode, "product code of calls for products of the old kind")
+	flags.StringVar(&f.product, "product-code", simulator.DefaultProductCode, "product code that buyers register for, and of calls for products of the old kind")
+	flags.StringVar(&f.fields, "registration-fields", registration.DefaultFields, "what buyers are asked for at registration, * where it is required; none: nothing")
+	flags.StringVar(&f.seller.Name, "seller", "", "your name on the registration page")
+	flags.StringVar(&f.seller.Product, "product-name", "", "your product's name on the registration page")
+	flags.StringVar(&f.seller.Support, "support", "", "where buyers find help: a mail address or an https address")
+	flags.StringVar(&f.seller.Continue, "continue-url", "", "https address of your product, where a registered buyer goes on")
 	return cmd
 }
 
@@ -98,6 +112,13 @@ func (f devFlags) options() (o dev.Options, err error) {
 		}
 	}
 	o = dev.Options{MarketplaceEndpoint: f.marketplace, ProductCode: f.product, LockHours: f.lock, Fold: f.fold}
+	o.Registration.Seller = f.seller
+	if o.Registration.Fields, err = registration.ParseFields(f.fields); err != nil {
+		return o, fmt.Errorf("--registration-fields: %w", err)
+	}
+	if err := dev.CheckRegistration(o); err != nil {
+		return o, err
+	}
 	if f.at != "" {
 		if o.At, err = parseInstant(f.at); err != nil {
 			return o, fmt.Errorf("--at: %w", err)
@@ -207,6 +228,10 @@ func introduceDev(out io.Writer, endpoint string, f devFlags, m *dev.Machine) {
 		endpoint, exampleLicense, metering.Second(m.Now().Unix()))
 	fmt.Fprintf(out, "  awsmp import usage.csv%s\n", dataFlag(f.data))
 	fmt.Fprintf(out, "Move the clock:\n  awsmp clock advance 2h%s\n", dataFlag(f.data))
+	fmt.Fprintf(out, "Let a buyer leave:\n  awsmp events send license-deprovisioned%s\n", dataFlag(f.data))
+	if f.marketplace == "" {
+		fmt.Fprintf(out, "Play a buyer's first click:\n  %s/_simulator/first-click?to=%s\n", endpoint, url.QueryEscape(endpoint+"/register"))
+	}
 	fmt.Fprintf(out, "Look on:\n  awsmp status%s\n  curl %s/v1/ledger\n\n", dataFlag(f.data), endpoint)
 }
 

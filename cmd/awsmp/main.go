@@ -61,8 +61,14 @@ func newRootCommand() *cobra.Command {
 		text, _, _ := strings.Cut(err.Error(), ": strconv.") // how the value was parsed is nobody's concern
 		return misused(cmd, errors.New(text))
 	})
-	root.AddCommand(newClockCommand(), newDemoCommand(), newDevCommand(), newImportCommand(), newSimulatorCommand(), newStatusCommand(), newVersionCommand(), newExitCodesTopic())
-	for _, cmd := range root.Commands() {
+	root.AddCommand(newClockCommand(), newDemoCommand(), newDevCommand(), newEventsCommand(), newImportCommand(), newRefusedCommand(), newSimulatorCommand(), newStatusCommand(), newVersionCommand(), newExitCodesTopic())
+	alike(root)
+	return root
+}
+
+// alike makes all commands under one speak of a wrong command line in the same way.
+func alike(parent *cobra.Command) {
+	for _, cmd := range parent.Commands() {
 		cmd.DisableFlagsInUseLine = true
 		if check := cmd.Args; check != nil {
 			cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -72,17 +78,18 @@ func newRootCommand() *cobra.Command {
 				return nil
 			}
 		}
+		alike(cmd)
 	}
-	return root
 }
 
-func knownCommand(root *cobra.Command, args []string) error {
+// knownCommand is the Args of a command that has commands under it.
+func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	err := fmt.Errorf("there is no command %q", args[0])
-	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
-		err = fmt.Errorf("%w; did you mean awsmp %s?", err, strings.Join(near, " or "))
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		err = fmt.Errorf("%w; did you mean %s %s?", err, cmd.CommandPath(), strings.Join(near, " or "))
 	}
-	return misused(root, err)
+	return misused(cmd, err)
 }

@@ -23,22 +23,24 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			// exits CODE COMMAND… runs a command that must end with the code.
-			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
-				if neg || len(args) < 2 {
-					ts.Fatalf("usage: exits CODE COMMAND…")
-				}
-				err := ts.Exec(args[1], args[2:]...)
-				got := "0"
-				if err != nil {
-					got = exitCodeOf(err)
-				}
-				if got != args[0] {
-					ts.Fatalf("exit code %s, want %s", got, args[0])
-				}
-			},
+			"exits": exits,
 		},
 	})
+}
+
+// exits CODE COMMAND… runs a command that must end with the code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND…")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := "0"
+	if err != nil {
+		got = exitCodeOf(err)
+	}
+	if got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
 }
 
 // exitCodeOf is the exit code behind the error of a command that was run.

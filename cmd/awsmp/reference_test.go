@@ -6,8 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md anew from the commands")
@@ -26,12 +29,16 @@ func TestReferenceIsWhatTheCommandsSay(t *testing.T) {
 		}
 		fmt.Fprintf(&doc, "\n## %s\n\n```text\n%s\n```\n", strings.Join(append([]string{"awsmp"}, args...), " "), strings.TrimSpace(out.String()))
 	}
-	help()
-	for _, cmd := range newRootCommand().Commands() {
-		if name := cmd.Name(); name != "help" && name != "completion" {
-			help(name)
+	var all func(of *cobra.Command, args ...string)
+	all = func(of *cobra.Command, args ...string) {
+		help(args...)
+		for _, cmd := range of.Commands() {
+			if name := cmd.Name(); name != "help" && name != "completion" {
+				all(cmd, append(slices.Clone(args), name)...)
+			}
 		}
 	}
+	all(newRootCommand())
 	if *update {
 		if err := os.WriteFile(referencePath, []byte(doc.String()), 0o644); err != nil {
 			t.Fatal(err)

@@ -87,7 +87,7 @@ func (r *remote) call(ctx context.Context, method, path string, body any) ([]byt
 	if err != nil {
 		return nil, fmt.Errorf("read the node's answer: %w", err)
 	}
-	if response.StatusCode == http.StatusOK {
+	if response.StatusCode == http.StatusOK || response.StatusCode == http.StatusMultiStatus { // who asks for several things looks at each
 		return text, nil
 	}
 	var p dev.Problem

@@ -13,8 +13,8 @@ import (
 	"github.com/awsmp/metering/internal/ledger"
 )
 
-const statusLong = `Show what a node does: its clock, what waits and how long it can still be billed, the stages' last runs, and
-what the simulated Marketplace has billed.
+const statusLong = `Show what a node does: its clock, what waits and how long it can still be billed, the licenses in their last hour,
+the stages' last runs, and what the simulated Marketplace has billed.
 
 The node is the one that runs on the data folder, unless --node or AWSMP_NODE names another.`
 
@@ -65,6 +65,7 @@ func writeStatus(out io.Writer, s dev.Status) error {
 	}
 	b.WriteString("\n\n")
 	writeWaiting(&b, s)
+	writeWindows(&b, s)
 	writeStages(&b, s)
 	if s.DeadLetters > 0 {
 		fmt.Fprintf(&b, "\n%s failed too often and were set aside; their groups are found again.\n", ledger.Counted(int64(s.DeadLetters), "message"))
@@ -81,7 +82,7 @@ func writeStatus(out io.Writer, s dev.Status) error {
 	return err
 }
 
-// maxWaiting bounds the hours that are listed one by one.
+// maxWaiting bounds the hours, and the licenses, that are listed one by one.
 const maxWaiting = 40
 
 func writeWaiting(b *strings.Builder, s dev.Status) {
@@ -107,6 +108,31 @@ func writeWaiting(b *strings.Builder, s dev.Status) {
 	_ = table.Flush()
 	if more := len(s.Waiting) - maxWaiting; more > 0 {
 		fmt.Fprintf(b, "  and %s more: --json lists all of them\n", ledger.Counted(int64(more), "hour"))
+	}
+	b.WriteByte('\n')
+}
+
+// writeWindows lists the licenses in their last hour, if there are any.
+func writeWindows(b *strings.Builder, s dev.Status) {
+	if len(s.Windows) == 0 {
+		return
+	}
+	b.WriteString("Last hours:\n")
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  LICENSE\tACCOUNT\tENDS\tLEFT")
+	for i, w := range s.Windows {
+		if i == maxWaiting {
+			break
+		}
+		left := w.Left
+		if strings.HasPrefix(left, "-") {
+			left = "over"
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", ledger.Short(w.License), w.Account, w.Expiry.Format("01-02 15:04:05"), left)
+	}
+	_ = table.Flush()
+	if more := len(s.Windows) - maxWaiting; more > 0 {
+		fmt.Fprintf(b, "  and %s more: --json lists all of them\n", ledger.Counted(int64(more), "license"))
 	}
 	b.WriteByte('\n')
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 	"github.com/awsmp/metering/internal/marketplace"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/node"
+	"github.com/awsmp/metering/internal/pipeline"
+	"github.com/awsmp/metering/internal/registration"
 	"github.com/awsmp/metering/internal/store"
 	"github.com/awsmp/metering/internal/telemetry"
 	"github.com/awsmp/metering/simulator"
@@ -29,6 +32,10 @@ type Store interface {
 	node.Store
 	usage.Table
 	ledger.Store
+	pipeline.RefusedRecords
+	// Subscriber is one that is known; nil where it is not.
+	Subscriber(ctx context.Context, license, account string) (*metering.Subscriber, error)
+	registration.Profiles
 	// Waiting is what waits, by bucket.
 	Waiting(ctx context.Context) ([]store.Waiting, error)
 	folder.Settings
@@ -41,14 +48,16 @@ type Options struct {
 	Journal   string // of the simulator; empty keeps what it holds in memory
 	// MarketplaceEndpoint is the service that usage is sent to, unsigned; empty is a simulator in this process.
 	MarketplaceEndpoint string
-	ProductCode         string    // of calls for products of the old kind; empty is the simulator's default
-	LockHours           int       // 1 to 20; 0 means 1
-	At                  time.Time // where the clock starts; zero: at real time, or where the store's clock is
+	ProductCode         string // of calls for products of the old kind; empty is the simulator's default
+	LockHours           int    // 1 to 20; 0 means 1
+	// Registration is what buyers see at their first click, and what they are asked for. Its product code and Region are the node's.
+	Registration registration.Settings
+	At           time.Time // where the clock starts; zero: at real time, or where the store's clock is
 	// Fold is how long a stretch of usage over HTTP becomes one row; 0 means what the store has begun with, at first 1 s.
 	Fold time.Duration
 	Log  *slog.Logger
 	// Observe, where set, is told of every run of a stage and what it did, in words; empty where it found nothing to do. It is
-	// called from the stages' own goroutines.
+	// called from the stages' own goroutines. Of Marketplace events that changed something it is told as of the stage EventsStage.
 	Observe func(e node.Event, did string)
 }
 
@@ -63,6 +72,10 @@ type Machine struct {
 	writer  *usage.Writer
 	metrics telemetry.Counters
 	started time.Time
+
+	register http.Handler // of buyers
+
+	events sync.Mutex // one event at a time, so that the simulator follows them in their order
 
 	mu     sync.Mutex
 	did    map[string]string // by stage, the last run in words
@@ -85,18 +98,27 @@ func New(ctx context.Context, o Options) (*Machine, error) {
 	if m.writer, err = usage.NewWriter(o.Store, usage.Options{Fold: fold, Now: m.clock.Now}); err != nil {
 		return nil, fmt.Errorf("open the writer: %w", err)
 	}
-	api, err := m.marketplace()
-	if err == nil {
-		m.node, err = node.New(node.Config{
-			Store: o.Store, Metrics: &m.metrics, Rules: m.rules, Clock: m.clock, Log: o.Log, Observe: m.observe,
-			Marketplace: marketplace.NewSender(marketplace.New(api), marketplace.Settings{Now: m.clock.Now, Sleep: m.clock.Sleep}),
-		})
-	}
-	if err != nil {
+	if err := m.assemble(); err != nil {
 		return nil, errors.Join(err, m.Close(ctx))
 	}
 	m.started = m.clock.Now()
 	return m, nil
+}
+
+func (m *Machine) assemble() error {
+	api, err := m.marketplace()
+	if err != nil {
+		return err
+	}
+	client := marketplace.New(api)
+	if m.register, err = m.registrationPage(client); err != nil {
+		return err
+	}
+	m.node, err = node.New(node.Config{
+		Store: m.store, Metrics: &m.metrics, Rules: m.rules, Clock: m.clock, Log: m.options.Log, Observe: m.observe,
+		Marketplace: marketplace.NewSender(client, marketplace.Settings{Now: m.clock.Now, Sleep: m.clock.Sleep}),
+	})
+	return err
 }
 
 // marketplace is the way to the service, and makes the simulator where that is it.

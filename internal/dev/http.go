@@ -19,9 +19,12 @@ const maxCommand = 64 << 10
 const here = `awsmp dev: a metering node for development
 
 POST /v1/usage   usage as text/csv, application/x-ndjson or application/json; with an Idempotency-Key it counts once
-GET  /v1/status  the clock, what waits, the stages
+POST /v1/events  an EventBridge event of the Marketplace, or an array of them: buyers come and leave
+GET  /v1/status  the clock, what waits, licenses in their last hour, the stages
 GET  /v1/ledger  the books; ?license=, ?hour=, ?from= and ?to= narrow them
+POST /v1/refused/retry  {"licenseArn": "arn:…"}: refused usage is sent once more; "dimension", "hour" and "dryRun" narrow it
 GET  /v1/clock   the time; POST {"advance": "90m"} or {"to": "2026-03-10T15:00:00Z"} moves it
+POST /register   a buyer's first click, as AWS Marketplace posts it
 `
 
 const hereSimulator = `
@@ -29,14 +32,17 @@ Everything else is the simulated AWS Marketplace Metering Service: point an AWS 
 GET  /_simulator/ledger  what it billed; GET /_simulator/ lists the rest
 `
 
-// Handler serves the node's own endpoints under /v1/, a word for browsers at /, and everything else to the simulator. Requests
-// of other sites' pages are refused.
+// Handler serves the node's own endpoints under /v1/, registration, a word for browsers at /, and everything else to the simulator.
+// Requests of other sites' pages are refused, but for a buyer's first click: AWS Marketplace's page posts it.
 func (m *Machine) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/usage", only(m.postUsage, http.MethodPost))
+	mux.HandleFunc("/v1/events", only(m.postEvents, http.MethodPost))
+	mux.HandleFunc("/v1/refused/retry", only(m.postRetry, http.MethodPost))
 	mux.HandleFunc("/v1/status", only(m.getStatus, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/v1/ledger", only(m.getLedger, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/v1/clock", only(m.clockEndpoint, http.MethodGet, http.MethodHead, http.MethodPost))
+	mux.Handle(registerPath, m.register)
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, r.URL.Path+" is not served here", "GET / lists what is")
 	})
@@ -60,9 +66,10 @@ func (m *Machine) Handler() http.Handler {
 	})
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(foreign)
+	protection.AddInsecureBypassPattern("POST " + registerPath)
 	guarded := protection.Handler(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Origin") != "" && !local(r.Host) { // a name of somebody's that has come to lead here
+		if r.Header.Get("Origin") != "" && !local(r.Host) && r.URL.Path != registerPath { // a name of somebody's that has come to lead here
 			foreign(w, r)
 			return
 		}
@@ -91,12 +98,16 @@ func fail(w http.ResponseWriter, status int, why, hint string) {
 
 // broken answers with an error of the store or of the machine itself.
 func broken(w http.ResponseWriter, err error) {
-	hint := "see the output of awsmp dev"
+	fail(w, http.StatusInternalServerError, err.Error(), brokenHint(err, "see the output of awsmp dev"))
+}
+
+// brokenHint is the store's own hint, where it has one.
+func brokenHint(err error, otherwise string) string {
 	var p *sqlite.Problem
 	if errors.As(err, &p) {
-		hint = p.Hint
+		return p.Hint
 	}
-	fail(w, http.StatusInternalServerError, err.Error(), hint)
+	return otherwise
 }
 
 func answer(w http.ResponseWriter, status int, body any) {

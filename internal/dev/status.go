@@ -20,6 +20,7 @@ type Status struct {
 	Marketplace string     `json:"marketplace"`
 	LockHours   int        `json:"lockHours"`
 	Waiting     []Waiting  `json:"waiting"` // oldest first
+	Windows     []Window   `json:"windows"` // licenses in their last hour, the one that ends first in front
 	Queues      []Queue    `json:"queues"`
 	DeadLetters int        `json:"deadLetters"` // messages that failed too often; their groups are found again
 	Stages      []Stage    `json:"stages"`      // in the order of the pipeline
@@ -101,6 +102,9 @@ func (m *Machine) Status(ctx context.Context) (Status, error) {
 			e.LostIn = e.LostAt.Sub(now).Round(time.Second).String()
 		}
 		s.Waiting = append(s.Waiting, e)
+	}
+	if s.Windows, err = m.windows(ctx, now); err != nil {
+		return Status{}, err
 	}
 	m.addNode(&s, now)
 	for _, name := range m.metrics.Metrics() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/awsmp/metering/internal/ledger"
+	"github.com/awsmp/metering/internal/lifecycle"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/node"
 	"github.com/awsmp/metering/internal/pipeline"
@@ -45,14 +46,13 @@ func told(e node.Event) string {
 		})
 	case pipeline.Expiry:
 		return counts([]count{{r.Expired - r.InDoubt, "record", "expired"}, {r.InDoubt, "record", "expired in doubt"}, {r.Rejected, "record", "rejected"}})
+	case lifecycle.Finalized:
+		return counts([]count{{r.Ended, "license", "closed for good"}})
 	case int:
-		switch e.Stage {
-		case node.AggregateStage:
+		if e.Stage == node.AggregateStage {
 			return counts([]count{{r, "group", "visited"}})
-		case node.CleanupStage:
-			return counts([]count{{r, "label message", "written"}})
 		}
-		return counts([]count{{r, "license", "closed for good"}})
+		return counts([]count{{r, "label message", "written"}})
 	}
 	return ""
 }

@@ -1,0 +1,33 @@
+package dev
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Window is a license in its last hour.
+type Window struct {
+	License string    `json:"licenseArn"`
+	Account string    `json:"customerAWSAccountId"`
+	Expiry  time.Time `json:"expiry"`
+	Left    string    `json:"left"` // until then, as "41m10s"; negative where it is over and the license is about to be closed for good
+}
+
+// windows are the licenses in their last hour, the one that ends first in front.
+func (m *Machine) windows(ctx context.Context, now time.Time) ([]Window, error) {
+	list, err := m.store.Deprovisioning(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look at the last hours: %w", err)
+	}
+	windows := make([]Window, len(list))
+	for i, d := range list {
+		windows[i] = Window{License: d.License, Account: d.Account, Expiry: d.Expiry.UTC(), Left: d.Expiry.Sub(now).Round(time.Second).String()}
+	}
+	slices.SortFunc(windows, func(a, b Window) int {
+		return cmp.Or(a.Expiry.Compare(b.Expiry), cmp.Compare(a.License, b.License), cmp.Compare(a.Account, b.Account))
+	})
+	return windows, nil
+}
