@@ -58,7 +58,7 @@ func explanations() map[string]Explanation {
 	texts := map[string]Explanation{
 		// The Marketplace's verdicts and ours on time.
 		string(metering.CustomerNotSubscribed): {"", "the buyer has no active agreement, or a suspended account",
-			"When the buyer is active again, send it again while the hour can be billed."},
+			"When the buyer is active again: awsmp refused retry, while the hour can be billed."},
 		string(metering.DuplicateRecord): {"", "another quantity was billed for this hour before",
 			"The first quantity stands. Find out who else meters this license; book the difference in the current hour, once."},
 		string(metering.AggregationExpired): {"", "the hour could no longer be billed when the row was found", "Find out why the row came so late; past hours are closed for good."},
@@ -69,7 +69,7 @@ func explanations() map[string]Explanation {
 
 		// Exceptions of the Marketplace that a single record causes.
 		metering.ExceptionDimension: {"", "the product has no dimension of this name",
-			"Define the dimension in the AWS Marketplace Management Portal (names are case-sensitive), then send the record again while the hour can be billed."},
+			"Define the dimension in the AWS Marketplace Management Portal (names are case-sensitive), then awsmp refused retry, while the hour can be billed."},
 		metering.ExceptionTimestamp:     {"", "the Marketplace finds the hour outside the time that it takes usage for", "Check the clocks; past hours are closed for good."},
 		metering.ExceptionLicense:       {"", "the license does not exist, is another account's, or was not active in that hour", "Compare license and account with the buyer's registration."},
 		metering.ExceptionIdentifier:    {"", "the Marketplace knows no customer with this identifier", "Compare it with the buyer's registration."},
