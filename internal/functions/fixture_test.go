@@ -140,10 +140,10 @@ func batchOf(t *testing.T, messages ...[2]string) []byte {
 	return payload
 }
 
-// sentAt is an SQS event of one message that was first sent at a time, or does not tell.
-func sentAt(t *testing.T, id, body string, at time.Time) []byte {
+// sentAt is an SQS event of one message that was first sent at a time, or does not tell, at one of its deliveries.
+func sentAt(t *testing.T, id, body string, at time.Time, receives int) []byte {
 	t.Helper()
-	attributes := map[string]string{}
+	attributes := map[string]string{"ApproximateReceiveCount": fmt.Sprint(receives)}
 	if !at.IsZero() {
 		attributes["SentTimestamp"] = fmt.Sprint(at.UnixMilli())
 	}

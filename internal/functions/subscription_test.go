@@ -76,7 +76,9 @@ func TestTheSubscriptionFunctionTakesItsStagesTestEvents(t *testing.T) {
 	}{
 		{"beta", buyer, true}, {"beta", "444455556666", false}, {"gamma", buyer, false},
 	} {
-		o := open(t, functions.Subscription, map[string]string{"METERING_MODE": "dry-run", "TEST_STAGE": "beta", "TEST_ACCOUNTS": "999988887777," + buyer})
+		o := open(t, functions.Subscription, map[string]string{
+			"METERING_MODE": "dry-run", "TEST_STAGE": "beta", "TEST_ACCOUNTS": "999988887777," + buyer, "SUBSCRIBERS_TABLE": "awsmp-subscribers-test-beta",
+		})
 		event := testEvent(t, "license-updated", func(e *lifecycle.TestEvent) { e.Stage, e.Account = test.stage, test.account })
 		answer, err := o.Invoke(t.Context(), batchOf(t, [2]string{"m1", event}))
 		if string(answer) != `{"batchItemFailures":[]}` || err != nil {
@@ -93,13 +95,14 @@ func TestTheSubscriptionFunctionKnowsTheAgeOfAMessage(t *testing.T) {
 	t.Parallel()
 	ended := testEvent(t, "agreement-ended", nil)
 	for _, test := range []struct {
-		sent   time.Time // zero: not told
-		failed bool
+		sent     time.Time // zero: not told
+		receives int
+		failed   bool
 	}{
-		{now.Add(-time.Minute), true}, {now.Add(-46 * time.Minute), false}, {time.Time{}, true},
+		{now.Add(-time.Minute), 3, true}, {now.Add(-46 * time.Minute), 3, false}, {now.Add(-46 * time.Minute), 1, true}, {time.Time{}, 3, true},
 	} {
 		o := open(t, functions.Subscription, nil)
-		answer, err := o.Invoke(t.Context(), sentAt(t, "m1", ended, test.sent))
+		answer, err := o.Invoke(t.Context(), sentAt(t, "m1", ended, test.sent, test.receives))
 		if failed := strings.Contains(string(answer), "m1"); failed != test.failed || err != nil {
 			t.Errorf("sent at %v: answer %s, error %v", test.sent, answer, err)
 		}

@@ -28,7 +28,9 @@ func Batch(payload []byte) ([]pipeline.Message, error) {
 		if r.EventSource != "aws:sqs" || r.MessageId == "" {
 			return nil, fmt.Errorf("read SQS event: record %d is no message of a queue: event source %q, message id %q", i, r.EventSource, r.MessageId)
 		}
-		messages[i] = pipeline.Message{ID: r.MessageId, Body: r.Body, SentAt: sentAt(r.Attributes["SentTimestamp"])}
+		messages[i] = pipeline.Message{
+			ID: r.MessageId, Body: r.Body, SentAt: sentAt(r.Attributes["SentTimestamp"]), Receives: receives(r.Attributes["ApproximateReceiveCount"]),
+		}
 	}
 	return messages, nil
 }
@@ -41,6 +43,16 @@ func sentAt(milliseconds string) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms).UTC()
+}
+
+// receives reads how often a message was delivered without being deleted (Amazon SQS API reference, ReceiveMessage, ApproximateReceiveCount).
+// Where it is absent or no count it is zero.
+func receives(count string) int {
+	n, err := strconv.Atoi(count)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
 }
 
 // Failed answers a batch: the messages named by their ids come again, all others are done with (AWS Lambda developer guide,

@@ -58,8 +58,8 @@ func TestBatch(t *testing.T) {
 	got, err := lambdaevent.Batch(sample)
 	sent := time.Date(2026, 3, 10, 15, 5, 0, 0, time.UTC)
 	want := []pipeline.Message{
-		{ID: "059f36b4-87a3-44ab-83d2-661975830a7d", Body: "{\"licenseArn\":\"l\"}", SentAt: sent},
-		{ID: "2e1424d4-f796-459a-8184-9c92662be6da", Body: "no JSON at all", SentAt: sent}, // the stage's to judge
+		{ID: "059f36b4-87a3-44ab-83d2-661975830a7d", Body: "{\"licenseArn\":\"l\"}", SentAt: sent, Receives: 1},
+		{ID: "2e1424d4-f796-459a-8184-9c92662be6da", Body: "no JSON at all", SentAt: sent, Receives: 3}, // the stage's to judge
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, %s", err, diff)
@@ -82,6 +82,21 @@ func TestBatchWithoutTheTimeOfSending(t *testing.T) {
 	} {
 		got, err := lambdaevent.Batch([]byte(`{"Records":[{"messageId":"m","eventSource":"aws:sqs","body":"b","attributes":` + attributes + `}]}`))
 		if diff := cmp.Diff([]pipeline.Message{{ID: "m", Body: "b", SentAt: want}}, got); diff != "" || err != nil {
+			t.Errorf("%s: error %v, %s", attributes, err, diff)
+		}
+	}
+}
+
+// A count of deliveries that is not known is zero, which counts as few.
+func TestBatchCountsDeliveries(t *testing.T) {
+	t.Parallel()
+	for attributes, want := range map[string]int{
+		`{"ApproximateReceiveCount":"1"}`: 1, `{"ApproximateReceiveCount":"12"}`: 12,
+		`{}`: 0, `null`: 0, `{"ApproximateReceiveCount":""}`: 0, `{"ApproximateReceiveCount":"-3"}`: 0, `{"ApproximateReceiveCount":"often"}`: 0,
+		`{"ApproximateReceiveCount":"99999999999999999999"}`: 0,
+	} {
+		got, err := lambdaevent.Batch([]byte(`{"Records":[{"messageId":"m","eventSource":"aws:sqs","body":"b","attributes":` + attributes + `}]}`))
+		if diff := cmp.Diff([]pipeline.Message{{ID: "m", Body: "b", Receives: want}}, got); diff != "" || err != nil {
 			t.Errorf("%s: error %v, %s", attributes, err, diff)
 		}
 	}

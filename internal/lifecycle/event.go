@@ -74,6 +74,16 @@ const testSources = "awsmp.test."
 // TestSource is the source of a stage's test events.
 func TestSource(stage string) string { return testSources + stage }
 
+// testTables stands before the stage at the end of the name of a subscribers table that takes test events. A stage has a table of its own, and
+// no live product reads one: what an invented event says of a license must not move what is billed.
+const testTables = "-test-"
+
+// TestTable reports whether a subscribers table is for test events of the stage.
+func TestTable(table, stage string) bool { return strings.HasSuffix(table, testTables+stage) }
+
+// AnyTestTable reports whether a subscribers table may be for test events of some stage.
+func AnyTestTable(table string) bool { return strings.Contains(table, testTables) }
+
 // ErrNoEvent says that some bytes are no event, or one of a kind that matters without a usable time.
 var ErrNoEvent = errors.New("this is no event")
 

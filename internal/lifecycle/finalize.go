@@ -39,6 +39,10 @@ func (f *Finalizer) Run(ctx context.Context) (Finalized, error) {
 		if d.Expiry.After(now) {
 			continue
 		}
+		if err := ctx.Err(); err != nil {
+			problems = append(problems, fmt.Errorf("not every last hour that is over was ended: %w", err))
+			break
+		}
 		s, changed, err := f.Subscribers.ChangeSubscriber(ctx, metering.FinalizeAt(d.License, d.Account, now))
 		switch {
 		case err != nil:
@@ -48,9 +52,6 @@ func (f *Finalizer) Run(ctx context.Context) (Finalized, error) {
 		case changed:
 			done.Ended++
 			logger(f.Log).Info("last hour ended", "license", s.License, "account", s.Account, "status", s.Status)
-		}
-		if ctx.Err() != nil {
-			break
 		}
 	}
 	if failed > maxTold {

@@ -85,6 +85,35 @@ func TestFinalizerStopsInTime(t *testing.T) {
 	}
 }
 
+// TestFinalizerOutOfTime: a run that ends some of the hours that are over and has no time for the others says so.
+func TestFinalizerOutOfTime(t *testing.T) {
+	t.Parallel()
+	for left, fails := range map[int]bool{0: false, 4: true} {
+		w := newWorld(t)
+		for i := range left + 1 {
+			w.apply(event(lifecycle.LicenseDeprovisioned, clock(3, 0, i), ofLicense(fmt.Sprintf("%s%d", licenseOne, i))))
+		}
+		w.apply(event(lifecycle.LicenseDeprovisioned, clock(11, 30, 0), ofSecond)) // not over: nothing is left undone there
+		ctx, cancel := context.WithCancel(t.Context())
+		w.finalizer.Subscribers = timesUp{w.store, cancel}
+		done, err := w.finalizer.Run(ctx)
+		if done.Ended != 1 || errors.Is(err, context.Canceled) != fails {
+			t.Errorf("%d left: %d ended, %v", left, done.Ended, err)
+		}
+	}
+}
+
+// timesUp has time for one change.
+type timesUp struct {
+	lifecycle.Subscribers
+	cancel context.CancelFunc
+}
+
+func (s timesUp) ChangeSubscriber(ctx context.Context, c metering.SubscriberChange) (metering.Subscriber, bool, error) {
+	defer s.cancel()
+	return s.Subscribers.ChangeSubscriber(ctx, c)
+}
+
 var errHalf = errors.New("an entry could not be read")
 
 type halfList struct{ lifecycle.Subscribers }

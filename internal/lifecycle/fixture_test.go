@@ -109,6 +109,7 @@ func (w *world) receive(most int) (failed []string) {
 	batch := make([]pipeline.Message, n)
 	for i, m := range taken {
 		batch[i] = m.Message
+		batch[i].Receives = m.received + 1
 	}
 	failed = w.handler.Handle(w.ctx, batch)
 	for _, m := range taken {

@@ -40,35 +40,66 @@ type Change struct {
 	Expiry          time.Time                `json:"expiry,omitzero"` // end of the last hour, while it lasts
 }
 
-// unknownAfter is how old the message of Ended or Amended must be before its agreement counts as one of another product of the account, which
-// never has a license here. Until then it may have outrun License Updated or the index (F29). It is less than the hour after which a
-// queue gives a message up.
-const unknownAfter = 45 * time.Minute
+const (
+	// Ended and Amended of an agreement without a license here are given up when their message is so old and was delivered so often: the
+	// agreement is then taken for one of another product of the account. Until then they may have outrun License Updated or the index (F29);
+	// where the queue stood still, age alone tells nothing. It is less than the hour after which a queue gives a message up.
+	unknownAfter    = 45 * time.Minute
+	unknownReceives = 3
 
-// Handle applies the event of each message and names the messages that failed; the others are done. One that cannot be resolved fails: it
-// comes again, and what it waits for may be there by then.
+	// settledAfter is how old the message of Ended or Amended must be to be done at its first delivery. The index may not yet show a license
+	// that was written right before, and that license did not see there what the others were to hear only now: the second delivery, minutes
+	// later, finds it.
+	settledAfter = 5 * time.Minute
+)
+
+// errOnceMore says that an event was applied, and shall be again.
+var errOnceMore = errors.New("applied, and applied once more when the index has settled")
+
+// Handle applies the event of each message and names the messages that must be delivered again; the others are done. One that cannot be
+// resolved comes again because what it waits for may be there by then. Events of licenses go first: those of agreements look for what they
+// have written.
 func (h *Handler) Handle(ctx context.Context, batch []pipeline.Message) (failed []string) {
-	for _, m := range batch {
-		if err := h.handle(ctx, m); err != nil {
-			logger(h.Log).Error("event not applied; its message will be delivered again", "message", m.ID, "error", err)
+	events, errs := make([]event, len(batch)), make([]error, len(batch))
+	for i, m := range batch {
+		events[i], errs[i] = parseEvent([]byte(m.Body), h.Now())
+	}
+	for _, ofLicense := range []bool{true, false} {
+		for i, m := range batch {
+			if events[i].ofLicense() != ofLicense {
+				continue
+			}
+			if errs[i] == nil {
+				errs[i] = h.handle(ctx, m, events[i])
+			}
+			if errors.Is(errs[i], errOnceMore) {
+				logger(h.Log).Debug("event applied; its message will be delivered once more", "message", m.ID)
+			} else if errs[i] != nil {
+				logger(h.Log).Error("event not applied; its message will be delivered again", "message", m.ID, "error", errs[i])
+			}
+		}
+	}
+	for i, m := range batch {
+		if errs[i] != nil {
 			failed = append(failed, m.ID)
 		}
 	}
 	return failed
 }
 
-func (h *Handler) handle(ctx context.Context, m pipeline.Message) error {
+func (h *Handler) handle(ctx context.Context, m pipeline.Message, e event) error {
 	now := h.Now()
-	e, err := parseEvent([]byte(m.Body), now)
-	if err != nil {
+	a, err := h.apply(ctx, e, now, m.Receives == 1)
+	age, dated := now.Sub(m.SentAt), !m.SentAt.IsZero()
+	switch {
+	case e.ofLicense() || a.Ignored != "":
 		return err
-	}
-	_, err = h.apply(ctx, e, now)
-	old := !m.SentAt.IsZero() && now.Sub(m.SentAt) >= unknownAfter
-	if errors.Is(err, ErrUnresolved) && !e.ofLicense() && old {
+	case errors.Is(err, ErrUnresolved) && dated && age >= unknownAfter && m.Receives >= unknownReceives:
 		logger(h.Log).Warn("no license here belongs to the event's agreement", "kind", e.name(), "event", e.id)
 		h.Metrics.Emit(metering.Measure{Metric: metering.MetricAgreementUnknown, Items: 1, Cause: e.name()})
 		return nil
+	case err == nil && dated && age < settledAfter && m.Receives == 1:
+		return errOnceMore
 	}
 	return err
 }
@@ -81,10 +112,11 @@ func (h *Handler) Apply(ctx context.Context, body []byte) (Applied, error) {
 	if err != nil {
 		return Applied{}, err
 	}
-	return h.apply(ctx, e, now)
+	return h.apply(ctx, e, now, false)
 }
 
-func (h *Handler) apply(ctx context.Context, e event, now time.Time) (Applied, error) {
+// apply applies an event. It is fresh if this is known to be the first time.
+func (h *Handler) apply(ctx context.Context, e event, now time.Time, fresh bool) (Applied, error) {
 	a := Applied{Kind: e.name(), Licenses: []Change{}}
 	var metric metering.Metric
 	if a.Ignored, metric = h.ignored(e); a.Ignored != "" {
@@ -94,7 +126,7 @@ func (h *Handler) apply(ctx context.Context, e event, now time.Time) (Applied, e
 	}
 	var err error
 	if e.ofLicense() {
-		err = h.applyToLicense(ctx, e, now, &a)
+		err = h.applyToLicense(ctx, e, now, fresh, &a)
 	} else {
 		err = h.applyToAgreement(ctx, e, now, &a)
 	}
@@ -120,8 +152,13 @@ func (h *Handler) ignored(e event) (why string, metric metering.Metric) {
 	return "", ""
 }
 
-// applyToLicense applies License Updated and License Deprovisioned.
-func (h *Handler) applyToLicense(ctx context.Context, e event, now time.Time, a *Applied) error {
+// applyToLicense applies License Updated and License Deprovisioned. Their own change is written first: no last hour waits for what others
+// have heard.
+//
+// A license catches up with its agreement as it joins it. From then on the index shows it, and it hears Ended and Amended itself. It need not
+// ask again: an agreement of 1,000 licenses that are deprovisioned at once would make each read the thousand, a million items in all. An
+// event that comes again may be one whose catching up failed the first time, when the license was new: then it asks in any case.
+func (h *Handler) applyToLicense(ctx context.Context, e event, now time.Time, fresh bool, a *Applied) error {
 	license, account, err := h.licenseOf(ctx, e)
 	if err != nil {
 		return err
@@ -131,45 +168,50 @@ func (h *Handler) applyToLicense(ctx context.Context, e event, now time.Time, a 
 	if e.kind == LicenseDeprovisioned {
 		change = told.DeprovisionedAt(now)
 	}
-	s, changed, err := h.change(ctx, change)
+	joined := false
+	s, changed, err := h.change(ctx, change.Joining(&joined))
 	if err != nil {
 		return err
 	}
-	after, caughtUp, err := h.catchUp(ctx, s, now)
-	a.Licenses = append(a.Licenses, h.told(e, after, changed || caughtUp))
+	if joined || !fresh {
+		var caughtUp bool
+		s, caughtUp, err = h.catchUp(ctx, s, now)
+		changed = changed || caughtUp
+	}
+	a.Licenses = append(a.Licenses, h.told(e, s, changed))
 	return err
 }
 
-// catchUp tells a license what the others of its agreement have heard of the agreement: Ended and Amended are told once, to those that
-// are known at that moment. Of an Ended that a later License Updated has overruled there, nothing is left to tell.
+// catchUp tells a license the latest that the others of its agreement have heard of the agreement: Ended and Amended are told once, to those
+// that are known at that moment. It writes only what is new, twice at most, however many the others are.
 func (h *Handler) catchUp(ctx context.Context, s metering.Subscriber, now time.Time) (after metering.Subscriber, changed bool, err error) {
 	others, err := h.members(ctx, event{agreement: s.Agreement})
 	if err != nil {
 		return s, false, err
 	}
-	after = s
+	ended, amended := metering.AgreementEvent{Agreement: s.Agreement}, metering.AgreementEvent{Agreement: s.Agreement}
 	for _, o := range others {
-		if o.Account != s.Account || o.License == s.License {
+		if o.Account != s.Account {
 			continue
 		}
-		var heard []metering.SubscriberChange
-		if o.AgreementStatus == metering.LifecycleInactive {
-			heard = append(heard, metering.AgreementEvent{Agreement: o.Agreement, At: o.AgreementStatusAt}.EndedAt(s.License, s.Account, now))
+		if o.AgreementEnded.After(ended.At) {
+			ended.At = o.AgreementEnded
 		}
-		if !o.AgreementAmended.IsZero() {
-			heard = append(heard, metering.AgreementEvent{
-				Agreement: o.Agreement, Start: o.AgreementStart, End: o.AgreementEnd, At: o.AgreementAmended,
-			}.AmendedAt(s.License, s.Account, now))
-		}
-		for _, c := range heard {
-			s, wrote, err := h.change(ctx, c)
-			if err != nil {
-				return after, changed, err
-			}
-			after, changed = s, changed || wrote
+		if told := (metering.AgreementEvent{Agreement: s.Agreement, Start: o.AgreementStart, End: o.AgreementEnd, At: o.AgreementAmended}); told.Amends(amended) {
+			amended = told
 		}
 	}
-	return after, changed, nil
+	for _, c := range []metering.SubscriberChange{ended.EndedAt(s.License, s.Account, now), amended.AmendedAt(s.License, s.Account, now)} {
+		if _, news := c.Apply(&s); !news { // s is what was just written or read
+			continue
+		}
+		written, wrote, err := h.change(ctx, c)
+		if err != nil {
+			return s, changed, err
+		}
+		s, changed = written, changed || wrote
+	}
+	return s, changed, nil
 }
 
 // applyToAgreement applies Ended and Amended to every license of the agreement. It looks again until the index shows no more: one that is

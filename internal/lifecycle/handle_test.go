@@ -208,7 +208,7 @@ func TestCase51abEndedAndDeprovisionedInEitherOrder(t *testing.T) {
 	ended, down := event(lifecycle.AgreementEnded, clock(12, 0, 0)), event(lifecycle.LicenseDeprovisioned, clock(12, 0, 20))
 	want := metering.Subscriber{
 		License: licenseOne, Account: buyer, ProductCode: product, Agreement: "agmt-1",
-		AgreementStatus: "inactive", AgreementStatusAt: clock(12, 0, 0), Status: "deprovisioning", StatusAt: clock(12, 0, 20),
+		AgreementStatus: "inactive", AgreementStatusAt: clock(12, 0, 0), AgreementEnded: clock(12, 0, 0), Status: "deprovisioning", StatusAt: clock(12, 0, 20),
 		Updated: clock(9, 0, 0), Deprovisioned: []time.Time{clock(12, 0, 20)}, Expiry: clock(13, 0, 20),
 	}
 	for name, order := range map[string][]string{"a": {ended, down}, "b": {down, ended}} {

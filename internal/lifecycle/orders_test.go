@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func lifeOf(license string, at map[lifecycle.Kind]time.Time) metering.Subscriber
 	s := metering.Subscriber{
 		License: license, Account: buyer, ProductCode: product, Agreement: "agmt-1", Updated: up, Regions: []string{"us-east-1"},
 		Status: metering.LifecycleActive, StatusAt: up, AgreementStatus: metering.LifecycleActive, AgreementStatusAt: up,
-		AgreementAmended: amended, AgreementStart: clock(0, 0, 0), AgreementEnd: clock(0, 0, 0).AddDate(1, 0, 0),
+		AgreementEnded: ended, AgreementAmended: amended, AgreementStart: clock(0, 0, 0), AgreementEnd: clock(0, 0, 0).AddDate(1, 0, 0),
 	}
 	if !down.Before(up) {
 		s.Status, s.StatusAt, s.Deprovisioned = metering.LifecycleInactive, down, []time.Time{down}
@@ -106,23 +107,20 @@ func permutations(list []int) (all [][]int) {
 	return all
 }
 
-// TestLicensesOfOneAgreement: several licenses, each Updated before the agreement's end or each after it, come to what their own events and
-// their agreement's say, in any order and with repeats: also those that come when Ended and Amended have long been told to the others.
+// TestLicensesOfOneAgreement: several licenses, each Updated before the agreement's end or after it, come to what their own events and their
+// agreement's say, in any order and with repeats: also those that come when Ended and Amended have long been told to the others, or when
+// a newer Updated has overruled Ended there.
 func TestLicensesOfOneAgreement(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		rank := func(name string, from, to int) time.Time { return atRank(rapid.IntRange(from, to).Draw(rt, name)) }
-		ended, amended := rank("ended", 2, 3), rank("amended", 0, 4)
-		from, to := 0, 2
-		if rapid.Bool().Draw(rt, "updated after the end") {
-			from, to = 4, 5
-		}
+		ended, amended := rank("ended", 0, 5), rank("amended", 0, 5)
 		bodies := []string{event(lifecycle.AgreementEnded, ended), event(lifecycle.AgreementAmended, amended)}
 		want := map[string]metering.Subscriber{}
 		for i := range rapid.IntRange(1, 3).Draw(rt, "licenses") {
 			license := fmt.Sprintf("%s%d", licenseOne, i)
 			at := map[lifecycle.Kind]time.Time{
-				lifecycle.LicenseUpdated: rank("updated", from, to), lifecycle.LicenseDeprovisioned: rank("deprovisioned", 0, 5),
+				lifecycle.LicenseUpdated: rank("updated", 0, 5), lifecycle.LicenseDeprovisioned: rank("deprovisioned", 0, 5),
 				lifecycle.AgreementEnded: ended, lifecycle.AgreementAmended: amended,
 			}
 			for _, kind := range eventKinds[:2] {
@@ -151,4 +149,75 @@ func TestLicensesOfOneAgreement(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestUpToThreeEventsInEveryOrder: license events that name two agreements, and Ended and Amended of both, in all sets of up to three and at all
+// times that they can have to each other. Every order ends the same. It takes four events until the order tells: three bring the license back
+// to an agreement that it had left, and one speaks of that agreement (TestReturnToALeftAgreement in package metering).
+func TestUpToThreeEventsInEveryOrder(t *testing.T) {
+	t.Parallel()
+	type told struct {
+		name, body string
+		rank       int
+	}
+	var all []told
+	for rank := range 3 {
+		for _, agreement := range []string{"agmt-1", "agmt-2"} {
+			for _, kind := range eventKinds {
+				all = append(all, told{fmt.Sprintf("%s of %s at %d", kind, agreement, rank), event(kind, atRank(rank), ofAgreement(agreement)), rank})
+			}
+		}
+	}
+	end := func(set []told, order []int) (metering.Subscriber, []string) {
+		w := newWorld(t)
+		w.handler.Log, w.finalizer.Log, w.now = nil, nil, clock(6, 0, 0)
+		var names []string
+		for _, i := range order {
+			w.send(set[i].body)
+			w.receive(len(w.queue))
+			w.now = w.now.Add(5 * time.Minute)
+			names = append(names, set[i].name)
+		}
+		w.receive(len(w.queue)) // what failed comes again; what nobody waits for is left
+		w.now = clock(12, 0, 0)
+		w.finalize()
+		return w.subscriber(licenseOne), names
+	}
+	orders := [][][]int{permutations([]int{0, 1}), permutations([]int{0, 1, 2})}
+	sets := 0
+	try := func(set ...told) {
+		ranks, licenses := map[int]bool{}, false
+		for _, e := range set {
+			ranks[e.rank] = true
+			licenses = licenses || strings.HasPrefix(e.name, "license-")
+		}
+		if !licenses {
+			return // nobody is told
+		}
+		if highest := slices.MaxFunc(set, func(a, b told) int { return a.rank - b.rank }).rank; len(ranks) <= highest {
+			return // the same as one with lower ranks
+		}
+		sets++
+		var want metering.Subscriber
+		var first []string
+		for i, order := range orders[len(set)-2] {
+			got, names := end(set, order)
+			if i == 0 {
+				want, first = got, names
+			} else if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("%q and %q:\n%s", first, names, diff)
+			}
+		}
+	}
+	for i := range all {
+		for j := range i {
+			try(all[j], all[i])
+			for k := range j {
+				try(all[k], all[j], all[i])
+			}
+		}
+	}
+	if sets < 900 {
+		t.Errorf("%d sets", sets)
+	}
 }

@@ -16,6 +16,7 @@ const (
 	AttrAgreementStatusAt    = "agreementStatusAt"
 	AttrAgreementStart       = "agreementStartTime"
 	AttrAgreementEnd         = "agreementEndTime"
+	AttrAgreementEndedAt     = "agreementEndedAt"
 	AttrAgreementAmendedAt   = "agreementAmendedAt"
 	AttrSubscriptionStatus   = "subscriptionStatus"
 	AttrSubscriptionStatusAt = "subscriptionStatusAt"
@@ -49,8 +50,9 @@ const (
 // Subscriber is what is known of a license and the account that holds it: identifiers, statuses, and nothing about a person. All
 // times are those of Marketplace events, in UTC and to the second; zero where there was none.
 //
-// The statuses are a function of the events alone, whatever order they arrive in and how often: each is set by the latest event that speaks
-// of it, at equal times Deprovisioned beats Updated and Ended beats Updated.
+// It is a function of the events alone, whatever order they arrive in and how often: each status is set by the latest event that speaks
+// of it, at equal times Deprovisioned beats Updated and Ended beats Updated. One thing is left to the order: what is known of an agreement goes
+// when the license leaves it, and does not come back with the license.
 type Subscriber struct {
 	License, Account  string
 	ProductCode       string
@@ -60,6 +62,7 @@ type Subscriber struct {
 	AgreementStart    time.Time // as the last amendment says
 	AgreementEnd      time.Time
 	AgreementAmended  time.Time // of the amendment
+	AgreementEnded    time.Time // of the latest Ended, also one that a newer License Updated has overruled: for others it may be the newest
 	Status            LifecycleStatus
 	StatusAt          time.Time   // of the event that set it; of the first Deprovisioned of several
 	Updated           time.Time   // of the latest License Updated
@@ -78,7 +81,8 @@ func SubscriberFromItem(item Item) Subscriber {
 		License: r.text(AttrLicense), Account: r.text(AttrAccount), ProductCode: r.text(AttrProductCode), Agreement: r.text(AttrAgreement),
 		AgreementStatus: LifecycleStatus(r.text(AttrAgreementStatus)), AgreementStatusAt: r.time(AttrAgreementStatusAt),
 		AgreementStart: r.time(AttrAgreementStart), AgreementEnd: r.time(AttrAgreementEnd), AgreementAmended: r.time(AttrAgreementAmendedAt),
-		Status: LifecycleStatus(r.text(AttrSubscriptionStatus)), StatusAt: r.time(AttrSubscriptionStatusAt),
+		AgreementEnded: r.time(AttrAgreementEndedAt),
+		Status:         LifecycleStatus(r.text(AttrSubscriptionStatus)), StatusAt: r.time(AttrSubscriptionStatusAt),
 		Updated: r.time(AttrLicenseUpdatedAt), Deprovisioned: r.times(AttrDeprovisionedAt), Regions: r.texts(AttrRegisteredRegions),
 		CreatedAt: r.text(AttrCreatedAt), UpdatedAt: r.text(AttrUpdatedAt),
 	}
@@ -104,6 +108,7 @@ func (s Subscriber) Item() Item {
 	w.time(AttrAgreementStart, s.AgreementStart)
 	w.time(AttrAgreementEnd, s.AgreementEnd)
 	w.time(AttrAgreementAmendedAt, s.AgreementAmended)
+	w.time(AttrAgreementEndedAt, s.AgreementEnded)
 	w.text(AttrSubscriptionStatus, string(s.Status))
 	w.time(AttrSubscriptionStatusAt, s.StatusAt)
 	w.time(AttrLicenseUpdatedAt, s.Updated)
@@ -146,6 +151,18 @@ func (c SubscriberChange) Apply(old *Subscriber) (Subscriber, bool) {
 	return s, true
 }
 
+// Joining is the same change, which sets joined as soon as it makes the license one of another agreement than before. A store whose first
+// answer was lost applies it again, on what it has itself written: joined stays set.
+func (c SubscriberChange) Joining(joined *bool) SubscriberChange {
+	change := c.change
+	c.change = func(s *Subscriber) {
+		before := s.Agreement
+		change(s)
+		*joined = *joined || s.Agreement != before
+	}
+	return c
+}
+
 // LicenseEvent is what License Updated and License Deprovisioned say.
 type LicenseEvent struct {
 	License, Account       string
@@ -158,14 +175,12 @@ type LicenseEvent struct {
 func (e LicenseEvent) UpdatedAt(now time.Time) SubscriberChange {
 	e.At = wholeSecond(e.At)
 	return SubscriberChange{License: e.License, Account: e.Account, At: now, change: func(s *Subscriber) {
+		s.name(e, s.Updated)
 		if e.At.Before(s.Updated) {
 			return
 		}
-		s.name(e)
 		s.Updated = e.At
-		if (e.Agreement == "" || e.Agreement == s.Agreement) && e.At.After(s.AgreementStatusAt) {
-			s.AgreementStatus, s.AgreementStatusAt = LifecycleActive, e.At
-		}
+		s.settleAgreement()
 		s.settle()
 	}}
 }
@@ -175,40 +190,61 @@ func (e LicenseEvent) UpdatedAt(now time.Time) SubscriberChange {
 func (e LicenseEvent) DeprovisionedAt(now time.Time) SubscriberChange {
 	e.At = wholeSecond(e.At)
 	return SubscriberChange{License: e.License, Account: e.Account, At: now, change: func(s *Subscriber) {
+		var latest time.Time
+		if n := len(s.Deprovisioned); n > 0 {
+			latest = s.Deprovisioned[n-1]
+		}
+		if s.Updated.IsZero() {
+			s.name(e, latest)
+		} else {
+			s.fillIn(e)
+		}
 		if e.At.Before(s.Updated) {
 			return
 		}
-		s.name(e)
 		s.Deprovisioned = append(s.Deprovisioned, e.At)
 		s.settle()
 	}}
 }
 
-// name takes over which agreement and product a license event tells of, where it is the latest; of two at once, any that is always the
-// same. An earlier one only fills in what is not known.
-func (s *Subscriber) name(e LicenseEvent) {
-	latest := s.Updated
-	if n := len(s.Deprovisioned); n > 0 && s.Deprovisioned[n-1].After(latest) {
-		latest = s.Deprovisioned[n-1]
-	}
-	if cmp.Or(e.At.Compare(latest), cmp.Compare(e.Agreement, s.Agreement), cmp.Compare(e.ProductCode, s.ProductCode)) > 0 {
-		s.ProductCode = cmp.Or(e.ProductCode, s.ProductCode)
-		s.join(e.Agreement)
+// name takes over which agreement and product a license event tells of, where it is none older than the latest of its kind; of two at once,
+// any that is always the same. License Updated alone moves a license from one agreement to another: Deprovisioned tells of them only
+// until the first Updated, and fills in what that left out.
+func (s *Subscriber) name(e LicenseEvent, latest time.Time) {
+	if cmp.Or(e.At.Compare(latest), cmp.Compare(e.Agreement, s.Agreement), cmp.Compare(e.ProductCode, s.ProductCode)) <= 0 {
+		s.fillIn(e)
 		return
 	}
+	s.ProductCode = cmp.Or(e.ProductCode, s.ProductCode)
+	s.join(cmp.Or(e.Agreement, s.Agreement))
+}
+
+func (s *Subscriber) fillIn(e LicenseEvent) {
 	s.ProductCode = cmp.Or(s.ProductCode, e.ProductCode)
-	if s.Agreement == "" {
-		s.join(e.Agreement)
-	}
+	s.join(cmp.Or(s.Agreement, e.Agreement))
 }
 
 // join makes the subscriber one of an agreement. What was known of the one before does not speak of this one.
 func (s *Subscriber) join(agreement string) {
-	if agreement == "" || agreement == s.Agreement {
+	if agreement == s.Agreement {
 		return
 	}
-	s.Agreement, s.AgreementStatus, s.AgreementStatusAt = agreement, "", time.Time{}
-	s.AgreementStart, s.AgreementEnd, s.AgreementAmended = time.Time{}, time.Time{}, time.Time{}
+	s.Agreement = agreement
+	s.AgreementStart, s.AgreementEnd, s.AgreementAmended, s.AgreementEnded = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	s.settleAgreement()
+}
+
+// settleAgreement makes the agreement's status what the events say. Updated speaks of whichever agreement the license is of: it has named
+// it, or none.
+func (s *Subscriber) settleAgreement() {
+	switch {
+	case !s.AgreementEnded.IsZero() && !s.AgreementEnded.Before(s.Updated):
+		s.AgreementStatus, s.AgreementStatusAt = LifecycleInactive, s.AgreementEnded
+	case !s.Updated.IsZero():
+		s.AgreementStatus, s.AgreementStatusAt = LifecycleActive, s.Updated
+	default:
+		s.AgreementStatus, s.AgreementStatusAt = "", time.Time{}
+	}
 }
 
 // settle makes the license's status what the events say.
@@ -260,8 +296,9 @@ type AgreementEvent struct {
 func (e AgreementEvent) EndedAt(license, account string, now time.Time) SubscriberChange {
 	e.At = wholeSecond(e.At)
 	return e.of(license, account, now, func(s *Subscriber) {
-		if !e.At.Before(s.AgreementStatusAt) {
-			s.AgreementStatus, s.AgreementStatusAt = LifecycleInactive, e.At
+		if e.At.After(s.AgreementEnded) {
+			s.AgreementEnded = e.At
+			s.settleAgreement()
 		}
 	})
 }
@@ -270,11 +307,15 @@ func (e AgreementEvent) EndedAt(license, account string, now time.Time) Subscrib
 func (e AgreementEvent) AmendedAt(license, account string, now time.Time) SubscriberChange {
 	e.At, e.Start, e.End = wholeSecond(e.At), wholeSecond(e.Start), wholeSecond(e.End)
 	return e.of(license, account, now, func(s *Subscriber) {
-		later := cmp.Or(e.At.Compare(s.AgreementAmended), e.End.Compare(s.AgreementEnd), e.Start.Compare(s.AgreementStart))
-		if later > 0 {
+		if e.Amends(AgreementEvent{Start: s.AgreementStart, End: s.AgreementEnd, At: s.AgreementAmended}) {
 			s.AgreementStart, s.AgreementEnd, s.AgreementAmended = e.Start, e.End, e.At
 		}
 	})
+}
+
+// Amends reports whether Amended overrules another Amended of the agreement: the later one does, and of two at once always the same.
+func (e AgreementEvent) Amends(other AgreementEvent) bool {
+	return cmp.Or(e.At.Compare(other.At), e.End.Compare(other.End), e.Start.Compare(other.Start)) > 0
 }
 
 func (e AgreementEvent) of(license, account string, now time.Time, change func(*Subscriber)) SubscriberChange {

@@ -63,6 +63,8 @@ type Message struct {
 	ID     string
 	Body   string
 	SentAt time.Time // when it was first sent
+	// Receives is the number of its deliveries up to now, 1 at the first; 0 where that is not known.
+	Receives int
 }
 
 // Marketplace sends records, lane after lane, at the pace that the service allows, and hands every verdict to the desk as soon

@@ -157,7 +157,7 @@ func TestSubscriberChangedMeanwhile(t *testing.T) {
 	stamp := func(minute int) types.AttributeValue { return text(at(minute).Format(time.RFC3339)) }
 	base := map[string]types.AttributeValue{
 		metering.AttrAgreement: text("agmt-a"), metering.AttrAgreementStatus: text("active"), metering.AttrAgreementStatusAt: stamp(0),
-		metering.AttrAgreementAmendedAt: stamp(0), metering.AttrAgreementEnd: stamp(900), metering.AttrAgreementStart: stamp(1),
+		metering.AttrAgreementAmendedAt: stamp(0), metering.AttrAgreementEndedAt: stamp(-1), metering.AttrAgreementEnd: stamp(900), metering.AttrAgreementStart: stamp(1),
 		metering.AttrSubscriptionStatus: text("deprovisioning"), metering.AttrSubscriptionStatusAt: stamp(5), metering.AttrLicenseUpdatedAt: stamp(0),
 		metering.AttrDeprovisionedAt: set(at(5).Format(time.RFC3339)), metering.AttrDeprovisioningFlag: text("1"), metering.AttrDeprovisioningExpiry: stamp(65),
 		metering.AttrRegisteredRegions: set("us-east-1"), metering.AttrCreatedAt: stamp(-900), metering.AttrUpdatedAt: stamp(-900), metering.AttrProductCode: text("prod-a"),
@@ -168,7 +168,7 @@ func TestSubscriberChangedMeanwhile(t *testing.T) {
 		w := newWorld(t, url, dynamodb.Options{})
 		for name, after := range map[string]types.AttributeValue{
 			metering.AttrAgreement: text("agmt-b"), metering.AttrAgreementStatus: text("inactive"), metering.AttrAgreementStatusAt: stamp(8),
-			metering.AttrAgreementAmendedAt: stamp(9), metering.AttrAgreementEnd: nil, metering.AttrAgreementStart: stamp(2),
+			metering.AttrAgreementAmendedAt: stamp(9), metering.AttrAgreementEndedAt: stamp(8), metering.AttrAgreementEnd: nil, metering.AttrAgreementStart: stamp(2),
 			metering.AttrSubscriptionStatus: text("active"), metering.AttrSubscriptionStatusAt: stamp(6), metering.AttrLicenseUpdatedAt: stamp(1),
 			metering.AttrDeprovisionedAt: set(at(5).Format(time.RFC3339), at(6).Format(time.RFC3339)), metering.AttrDeprovisioningFlag: nil,
 			metering.AttrDeprovisioningExpiry: stamp(64), metering.AttrRegisteredRegions: set("us-east-1", "eu-west-1"),

@@ -146,7 +146,7 @@ func (s *Subscribers) ChangeSubscriber(ctx context.Context, c metering.Subscribe
 func subscriberAttributes() []string {
 	return []string{
 		metering.AttrProductCode, metering.AttrAgreement, metering.AttrAgreementStatus, metering.AttrAgreementStatusAt,
-		metering.AttrAgreementStart, metering.AttrAgreementEnd, metering.AttrAgreementAmendedAt,
+		metering.AttrAgreementStart, metering.AttrAgreementEnd, metering.AttrAgreementAmendedAt, metering.AttrAgreementEndedAt,
 		metering.AttrSubscriptionStatus, metering.AttrSubscriptionStatusAt, metering.AttrLicenseUpdatedAt, metering.AttrDeprovisionedAt,
 		metering.AttrDeprovisioningFlag, metering.AttrDeprovisioningExpiry, metering.AttrRegisteredRegions,
 		metering.AttrCreatedAt, metering.AttrUpdatedAt,

@@ -136,6 +136,7 @@ CREATE VIEW subscribers AS SELECT
 	attributes ->> 'agreementId' AS agreementId, attributes ->> 'agreementStatus' AS agreementStatus,
 	attributes ->> 'agreementStatusAt' AS agreementStatusAt, attributes ->> 'agreementStartTime' AS agreementStartTime,
 	attributes ->> 'agreementEndTime' AS agreementEndTime, attributes ->> 'agreementAmendedAt' AS agreementAmendedAt,
+	attributes ->> 'agreementEndedAt' AS agreementEndedAt,
 	attributes ->> 'registeredRegions' AS registeredRegions,
 	attributes ->> 'createdAt' AS createdAt, attributes ->> 'updatedAt' AS updatedAt,
 	attributes

@@ -83,7 +83,10 @@ func TestViewsOfBuyers(t *testing.T) {
 	s := open(t, path, sqlite.Options{}.Unsynced())
 	at := now().Add(-metering.DeprovisionWindow)
 	e := metering.LicenseEvent{License: licenseA, Account: buyer, Agreement: "agmt-a", ProductCode: "prod-a", At: at}
-	for _, c := range []metering.SubscriberChange{e.UpdatedAt(now()), e.DeprovisionedAt(now()), metering.Registered(licenseA, buyer, "prod-a", "us-east-1", now())} {
+	for _, c := range []metering.SubscriberChange{
+		e.UpdatedAt(now()), e.DeprovisionedAt(now()), metering.Registered(licenseA, buyer, "prod-a", "us-east-1", now()),
+		metering.AgreementEvent{Agreement: "agmt-a", At: at}.EndedAt(licenseA, buyer, now()),
+	} {
 		_, _, err := s.ChangeSubscriber(t.Context(), c)
 		check(t, "ChangeSubscriber", err)
 	}
@@ -93,8 +96,8 @@ func TestViewsOfBuyers(t *testing.T) {
 	c := other(t, path)
 	began, ends := "2026-03-10T14:20:00Z", "2026-03-10T15:20:00Z"
 	same(t, "subscribers", [][]string{{
-		licenseA, buyer, "prod-a", "agmt-a", "active", began, "deprovisioning", began, began, `["` + began + `"]`, "1", ends, `["us-east-1"]`, ends, ends,
-	}}, ask(t, c, `SELECT licenseArn, customerAWSAccountId, productCode, agreementId, agreementStatus, agreementStatusAt, subscriptionStatus, subscriptionStatusAt,
+		licenseA, buyer, "prod-a", "agmt-a", "inactive", began, began, "deprovisioning", began, began, `["` + began + `"]`, "1", ends, `["us-east-1"]`, ends, ends,
+	}}, ask(t, c, `SELECT licenseArn, customerAWSAccountId, productCode, agreementId, agreementStatus, agreementStatusAt, agreementEndedAt, subscriptionStatus, subscriptionStatusAt,
 		licenseUpdatedAt, licenseDeprovisionedAt, deprovisioningPendingFlag, deprovisioningExpiry, registeredRegions, createdAt, updatedAt FROM subscribers`))
 	same(t, "customer_profile", [][]string{{licenseA, buyer, "prod-a", "cust-1", `{"contactName":"Zoë"}`, ends, ends}},
 		ask(t, c, "SELECT licenseArn, customerAWSAccountId, productCode, customerIdentifier, registrationData, createdAt, updatedAt FROM customer_profile"))

@@ -44,6 +44,7 @@ func everyChange(t *testing.T, s Lifecycle) {
 		{"registered", registered("us-east-1"), false},
 		{"in another Region", registered("eu-west-1"), false},
 		{"License Updated", event(licenseA, 1).UpdatedAt(now()), false},
+		{"Ended before it", ended(0).EndedAt(licenseA, buyer, now()), false},
 		{"Amended", amended(2).AmendedAt(licenseA, buyer, now()), false},
 		{"License Deprovisioned", event(licenseA, 9).DeprovisionedAt(now()), true},
 		{"an earlier one", event(licenseA, 8).DeprovisionedAt(now()), true},
