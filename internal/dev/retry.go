@@ -47,7 +47,7 @@ func (m *Machine) postRetry(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err.Error(), retryHint)
 		return
 	}
-	retrier := pipeline.Retrier{Records: m.store, Rules: m.rules, Now: m.clock.Now, Log: m.options.Log}
+	retrier := pipeline.Retrier{Records: m.store, ProductCode: m.options.ProductCode, Rules: m.rules, Now: m.clock.Now, Log: m.options.Log}
 	done, err := retrier.Run(r.Context(), what)
 	switch {
 	case err == nil:

@@ -25,6 +25,7 @@ const (
 	ObstacleOver    Obstacle = "HourOver"
 	ObstacleDryRun  Obstacle = "DryRun"
 	ObstacleTwin    Obstacle = "SecondOfASale"
+	ObstacleLegacy  Obstacle = "ByIdentifier"
 	ObstacleFault   Obstacle = "OwnFault"
 	ObstacleForeign Obstacle = "NotOurs"
 	ObstacleChanged Obstacle = "Changed" // found by the write, not by the rule
@@ -33,7 +34,7 @@ const (
 // Obstacles lists every obstacle once, in the order in which they are shown.
 func Obstacles() []Obstacle {
 	return []Obstacle{
-		ObstacleOver, ObstacleDoubt, ObstacleTwin, ObstacleFault, ObstacleTaken, ObstacleDryRun, ObstacleForeign, ObstacleChanged,
+		ObstacleOver, ObstacleDoubt, ObstacleTwin, ObstacleLegacy, ObstacleFault, ObstacleTaken, ObstacleDryRun, ObstacleForeign, ObstacleChanged,
 		ObstacleWaiting, ObstacleBilled,
 	}
 }
@@ -54,7 +55,9 @@ func (o Obstacle) Why() string {
 	case ObstacleDryRun:
 		return "ended by a dry run: it was never sent, and never refused"
 	case ObstacleTwin:
-		return "rejected because its sale goes by another record: sent as well, it would be billed twice"
+		return "its sale goes by another record: sent as well, it would be billed twice"
+	case ObstacleLegacy:
+		return "metered by customer identifier: its sale may have been billed by license since, which cannot be seen here; meter it anew in the current hour if it was not"
 	case ObstacleFault:
 		return "rejected for what it holds: the same again would be rejected again"
 	case ObstacleForeign:
@@ -68,10 +71,15 @@ func (o Obstacle) Why() string {
 // ReopenOf is the write that lets a refused record be sent once more, or why it may not be: a refusal for the buyer's standing or the
 // product's settings is worth a second try when these have been put right (F21, F34), inside the window.
 //
-// This bills nothing twice. A refusal stores nothing at the service: CustomerNotSubscribed is "not honoured", an exception processes
-// nothing of its call (AWS Marketplace Metering API reference, BatchMeterUsage), so the record's hour is free. It is not in doubt
-// either: a record that an unanswered call may have billed is never ended by a refusal. And should another run's call get through all the
-// same, the record goes out as that one did, with its quantity and in its hour, which is answered Success and billed no second time.
+// The record itself is billed no second time. A refusal stores nothing at the service: CustomerNotSubscribed is "not honoured", an
+// exception processes nothing of its call (AWS Marketplace Metering API reference, BatchMeterUsage), so the record's hour is free. It is not
+// in doubt either: a record that an unanswered call may have billed is never ended by a refusal. And should another run's call get through
+// all the same, the record goes out as that one did, with its quantity and in its hour, which is answered Success and billed no second time.
+//
+// Its sale is another matter (F32): where a product goes over to licenses, the same usage may have been metered under the other identity
+// scheme since. To the service these are two sales, and the submitter compares those of one run only. So a record under a customer
+// identifier is never reopened: its sale may be billed under any license, and nothing here leads to which. One under a license is, unless
+// the record that SaleTaken is asked about stands against it.
 func ReopenOf(r Record, rules Rules, now time.Time) (Reopen, Obstacle) {
 	if o := endObstacle(r); o != "" {
 		return Reopen{}, o
@@ -98,6 +106,14 @@ func ReopenOf(r Record, rules Rules, now time.Time) (Reopen, Obstacle) {
 
 // endObstacle is what the way in which a record has ended has against another try.
 func endObstacle(r Record) Obstacle {
+	o := statusObstacle(r)
+	if o == "" && LegacyLicense(r.License) {
+		return ObstacleLegacy
+	}
+	return o
+}
+
+func statusObstacle(r Record) Obstacle {
 	if r.Pending != "" {
 		return ObstacleWaiting
 	}
@@ -134,6 +150,20 @@ func reasonObstacle(reason string) Obstacle {
 		return ObstacleTwin // the twin has ended by now: the submitter, which compares those of one run, would see none
 	}
 	return ObstacleFault
+}
+
+// SaleTaken reports whether a sale is billed, perhaps billed or about to be billed by this record of it, so that a second one under another
+// identity must not be sent. Only a refusal, or never having been sent, says that it is not.
+func SaleTaken(r Record) bool {
+	switch o := statusObstacle(r); {
+	case o == "", o == ObstacleDryRun:
+		return false
+	case o == ObstacleOver: // not sent while there was time
+		return false
+	case r.Status == RejectedClientSide: // before any call, or by one that billed nothing; but the sale of a second identifier goes by the first
+		return o == ObstacleTwin && r.StatusReason != string(MixedIdentitySchemes)
+	}
+	return true
 }
 
 // Reopen is one conditional write that lets a refused record wait again.

@@ -14,6 +14,9 @@ func refusedItem() Item {
 		AttrStatus, "CustomerNotSubscribed", AttrRecordID, "id-1", AttrManifest, "v1 1 3 0:3", AttrCreatedAt, "2026-03-10T15:05:00Z", AttrUpdatedAt, "2026-03-10T15:08:00Z")
 }
 
+// legacyIdentity makes a record one that meters by customer identifier.
+func legacyIdentity() []any { return []any{AttrLicense, "product-1", AttrCustomerIdentifier, "cust-1"} }
+
 func obstacleOf(now string, rules Rules, pairs ...any) Obstacle {
 	_, o := ReopenOf(RecordFromItem(refusedItem().with(pairs...)), rules, instant(now))
 	return o
@@ -54,6 +57,11 @@ func TestOnlyRefusalsThatCanBeLiftedAreReopened(t *testing.T) {
 		{"in doubt", []any{AttrStatus, "SubmissionExpired", AttrStatusReason, VerdictUnknown}, ObstacleDoubt},
 		{"dry run", []any{AttrStatus, "DryRunSubmitted"}, ObstacleDryRun},
 
+		{"F32: by identifier", legacyIdentity(), ObstacleLegacy},
+		{"F32: by identifier, not known", append(rejected("InvalidCustomerIdentifierException"), legacyIdentity()...), ObstacleLegacy},
+		{"by identifier, billed", append(legacyIdentity(), AttrStatus, "Success"), ObstacleBilled},
+		{"by identifier, its twin", append(rejected("DuplicateIdentity"), legacyIdentity()...), ObstacleTwin},
+
 		{"waiting", []any{AttrPending, "2026-03-10T14", AttrStatus, without{}}, ObstacleWaiting},
 		{"in doubt, and waiting", []any{AttrPending, "2026-03-10T14"}, ObstacleWaiting},
 		{"no status", []any{AttrStatus, without{}}, ObstacleForeign},
@@ -79,6 +87,37 @@ func TestOnlyRefusalsThatCanBeLiftedAreReopened(t *testing.T) {
 	for _, status := range constants(t, "Status") {
 		if o := obstacleOf("2026-03-10T16:00:00Z", Rules{}, AttrStatus, status); (o == "") != (status == "CustomerNotSubscribed") {
 			t.Errorf("%s: %q", status, o)
+		}
+	}
+}
+
+// TestF32SaleTaken: of two records of a sale the second may be sent only where it is certain that the first billed nothing and never will.
+func TestF32SaleTaken(t *testing.T) {
+	t.Parallel()
+	rejected := func(reason string) []any { return []any{AttrStatus, "RejectedClientSide", AttrStatusReason, reason} }
+	for name, tt := range map[string]struct {
+		pairs []any
+		want  bool
+	}{
+		"refused":                       {nil, false},
+		"a dimension refused":           {rejected("InvalidUsageDimensionException"), false},
+		"a tag refused":                 {rejected("InvalidTagException"), false},
+		"never sent, faulty":            {append(rejected("NegativeQuantity"), AttrSentQuantity, without{}), false},
+		"never sent, for the license":   {append(rejected("MixedIdentitySchemes"), AttrSentQuantity, without{}), false},
+		"never sent in time":            {[]any{AttrStatus, "SubmissionExpired", AttrSentQuantity, without{}}, false},
+		"never sent, but by a dry run":  {[]any{AttrStatus, "DryRunSubmitted", AttrSentQuantity, without{}}, false},
+		"another identifier has it":     {append(rejected("DuplicateIdentity"), AttrSentQuantity, without{}), true},
+		"waits":                         {[]any{AttrPending, "2026-03-10T14", AttrStatus, without{}, AttrSentQuantity, without{}}, true},
+		"sent, waits":                   {[]any{AttrPending, "2026-03-10T14", AttrStatus, without{}}, true},
+		"billed":                        {[]any{AttrStatus, "Success"}, true},
+		"billed in part":                {[]any{AttrBilledQuantity, number(2)}, true},
+		"billed with another quantity":  {[]any{AttrStatus, "DuplicateRecord"}, true},
+		"in doubt":                      {[]any{AttrStatus, "SubmissionExpired", AttrStatusReason, VerdictUnknown}, true},
+		"ended in no way that is known": {[]any{AttrStatus, without{}}, true},
+	} {
+		r := RecordFromItem(refusedItem().with(append(legacyIdentity(), tt.pairs...)...))
+		if got := SaleTaken(r); got != tt.want {
+			t.Errorf("%s: taken %v, want %v", name, got, tt.want)
 		}
 	}
 }
@@ -229,7 +268,7 @@ func TestEveryObstacleHasWords(t *testing.T) {
 		}
 		seen[why] = true
 	}
-	if len(seen) != 10 {
+	if len(seen) != 11 {
 		t.Errorf("%d obstacles", len(seen))
 	}
 }

@@ -123,6 +123,13 @@ func (s *brittleStore) freeze(ctx context.Context, h metering.Hour) {
 	}
 }
 
+// thaw lets the indexes catch up.
+func (s *brittleStore) thaw() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records, s.rows = nil, nil
+}
+
 func (s *brittleStore) PendingRecords(ctx context.Context, h metering.Hour, license string) iter.Seq2[metering.Record, error] {
 	s.mu.Lock()
 	list, frozen := s.records[h]

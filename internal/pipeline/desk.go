@@ -24,15 +24,15 @@ func each[T any](list []T, do func(i int, v T) error) error {
 // Prepare marks records as sent before their first call, so that an answer that never comes leaves them in doubt and not
 // expired. Records that changed or ended since the index was read are left to the next run. Where a mark fails, the others are
 // returned beside the error: they are marked, and must be sent.
+//
+// A record that the index shows as sent is marked again, just as it is: the index may lag, and the record have been refused and reopened
+// since. Sent without a mark of its own, an answer that never came would leave it, billed, as one that was never sent.
 func (d *desk) Prepare(ctx context.Context, records []metering.Record) ([]metering.Marked, error) {
 	ready := make([]*metering.Marked, len(records))
 	err := each(d.Sendable(records), func(i int, r metering.Record) error {
-		if r.SentQuantity.Whole {
-			ready[i] = &metering.Marked{Record: r, InDoubt: true}
-			return nil
-		}
 		marked, ok, err := d.mark(ctx, r, r.Usage().Second)
 		if ok {
+			marked.InDoubt = marked.InDoubt || r.SentQuantity.Whole
 			ready[i] = &marked
 		}
 		return err

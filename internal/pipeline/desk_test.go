@@ -69,6 +69,8 @@ func TestMarksBeforeTheFirstCall(t *testing.T) {
 	meanwhile := func(d string) {
 		r := metering.NewRecord(groupOf(licenseOne, d, hour), 4)
 		switch d {
+		case "reopened":
+			b.putRecords(r) // refused and let wait again, while the index shows it as it was sent
 		case "changed":
 			r.Quantity = metering.Units(5)
 			b.putRecords(r)
@@ -83,7 +85,10 @@ func TestMarksBeforeTheFirstCall(t *testing.T) {
 	}
 	marked := metering.NewRecord(groupOf(licenseOne, "marked", hour), 4)
 	marked.SentQuantity, marked.SentSecond = metering.Units(3), hour.Start().Add(time.Minute).Format("2006-01-02T15:04:05")
-	b.putRecords(marked)
+	stale := marked
+	g := groupOf(licenseOne, "reopened", hour)
+	stale.SortKey, stale.Dimension = g.RecordKey(), g.Dimension
+	b.putRecords(marked, stale)
 	b.atDesk(strikingRecords{Records: b.store, before: meanwhile, refuse: "refused"}, func(desk pipeline.Desk, all []metering.Record) {
 		ready, err := desk.Prepare(b.ctx, all)
 		if err == nil {
@@ -129,7 +134,7 @@ func TestMarkWhoseReplyIsLost(t *testing.T) {
 			t.Errorf("ready %+v, %v", ready, err)
 		}
 	})
-	b.atDesk(lost, func(desk pipeline.Desk, all []metering.Record) {
+	b.atDesk(b.store, func(desk pipeline.Desk, all []metering.Record) {
 		ready, err := desk.Prepare(b.ctx, all)
 		if err != nil || len(ready) != 1 || ready[0].Record.SentQuantity != metering.Units(4) || !ready[0].InDoubt {
 			t.Errorf("ready %+v, %v", ready, err)

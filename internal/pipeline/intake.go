@@ -18,12 +18,14 @@ const heldBytes = 16 << 20
 // itself, so that none can spoil a call for its neighbours (F18).
 type intake struct {
 	*Submitter
-	last     []string        // licenses in their last hour, in the order in which they are sent
-	closing  map[string]bool // the same
-	taken    int             // of the ordinary backlog
+	last     []string // licenses in their last hour, in the order in which they are sent
+	taken    int      // of the ordinary backlog
 	rejected int
 	unended  int   // records that could not be ended; the next run tries again
 	trouble  error // of the first of them
+
+	read map[lookup]bool            // last hours that were read to the end
+	part map[lookup]map[string]bool // of those that could not be: the records that were read, by sort key
 
 	arn  map[sale]bool              // what goes by license ARN in this run
 	arns map[metering.Hour]bool     // the hours of these
@@ -38,14 +40,14 @@ type sale struct {
 
 func newIntake(s *Submitter, closing []metering.Deprovisioning) *intake {
 	in := &intake{
-		Submitter: s, closing: make(map[string]bool, len(closing)),
+		Submitter: s, read: make(map[lookup]bool), part: make(map[lookup]map[string]bool),
 		arn: make(map[sale]bool), arns: make(map[metering.Hour]bool), sent: make(map[metering.Identity]bool),
 	}
 	for _, l := range closing {
 		if metering.LegacyLicense(l.License) {
 			continue // no event names one; should a table do so, it goes with the backlog, where its twin would be seen
 		}
-		in.last, in.closing[l.License] = append(in.last, l.License), true
+		in.last = append(in.last, l.License)
 	}
 	return in
 }
@@ -58,25 +60,48 @@ func (in *intake) lanes(ctx context.Context, now time.Time) []iter.Seq2[metering
 	return append(lanes, in.hours(ctx, in.Rules.SubmitHours(now), true), in.hours(ctx, in.Rules.GraceTail(now), false))
 }
 
-// lastHours are the records of licenses in their last hour, the hour in progress included, by one targeted query an hour.
+// lastHours are the records of licenses in their last hour, the hour in progress included, by one targeted query an hour. What could not be
+// read goes with the backlog, and after some failures so does all that the lane has not come to: a preference never keeps the others from
+// their turn. Only the hour in progress, which the backlog does not hold, waits for the next run.
 func (in *intake) lastHours(ctx context.Context, now time.Time) iter.Seq2[metering.Record, error] {
 	hours := append(in.Rules.GraceTail(now), in.Rules.SubmitHours(now)...)
 	hours = append(hours, metering.HourOf(now))
 	return func(yield func(metering.Record, error) bool) {
-		for f := range lookUp(ctx, in.Records, in.last, hours) {
-			if f.err != nil {
-				f.err = fmt.Errorf("read pending records of %v: %w", f.hour, f.err)
-			} else if !in.admit(ctx, f.Record, f.hour) {
+		failed := 0
+		for q, answer := range lookUp(ctx, in.Records, in.last, hours) {
+			whole, seen := true, make(map[string]bool)
+			for r, err := range answer {
+				switch {
+				case err != nil:
+					whole, err = false, fmt.Errorf("read pending records of %v: %w", q.hour, err)
+				default:
+					if seen[r.SortKey] = true; !in.admit(ctx, r, q.hour) {
+						continue
+					}
+				}
+				if !yield(r, err) {
+					return
+				}
+			}
+			if whole {
+				in.read[q] = true
 				continue
 			}
-			if !yield(f.Record, f.err) {
+			in.part[q] = seen
+			if failed++; failed > maxErrors {
 				return
 			}
 		}
 	}
 }
 
-// hours are the records of all other licenses, oldest hour first. With capped they count towards the run's maximum.
+// preferred reports whether a record had its turn in the lane of the last hours, or came too late for it and waits for that of the next run.
+func (in *intake) preferred(r metering.Record, h metering.Hour) bool {
+	q := lookup{r.License, h}
+	return in.read[q] || in.part[q][r.SortKey]
+}
+
+// hours are all other records, oldest hour first. With capped they count towards the run's maximum.
 func (in *intake) hours(ctx context.Context, hours []metering.Hour, capped bool) iter.Seq2[metering.Record, error] {
 	return func(yield func(metering.Record, error) bool) {
 		full := func() bool { return capped && in.taken >= in.maxRecords() }
@@ -114,7 +139,8 @@ func (in *intake) hour(ctx context.Context, h metering.Hour, full func() bool, y
 			}
 			continue
 		}
-		if in.closing[r.License] { // its own lane has read it
+		if in.preferred(r, h) {
+			in.claim(r, h, in.fault(r, h)) // it may have come to the index since, and its twin must not go before it
 			continue
 		}
 		if !full() && !in.take(ctx, r, h, yield) {
@@ -196,19 +222,16 @@ func (in *intake) maxRecords() int {
 // admit reports whether a record may be sent, and ends it where it may not.
 func (in *intake) admit(ctx context.Context, r metering.Record, bucket metering.Hour) bool {
 	now := in.Now()
-	if !metering.LegacyLicense(r.License) && (r.SentQuantity.Whole || r.Status == metering.Success) {
-		in.claim(r, bucket) // billed, or perhaps: whatever becomes of it here, its sale is taken
+	reason := in.fault(r, bucket)
+	if !metering.LegacyLicense(r.License) {
+		in.claim(r, bucket, reason)
 	}
 	if f, refused, billed := metering.FinishBilled(r, now); billed {
 		in.measureRefused(refused)
 		in.finish(ctx, f)
 		return false
 	}
-	reason := r.Validate()
-	if reason == "" && r.Pending != bucket.String() {
-		reason = metering.SortKeyMismatch
-	}
-	if reason == "" {
+	if reason == "" && metering.LegacyLicense(r.License) {
 		reason = in.twin(r, bucket)
 	}
 	if reason != "" && r.SentQuantity.Whole {
@@ -222,21 +245,28 @@ func (in *intake) admit(ctx context.Context, r metering.Record, bucket metering.
 	return in.Rules.Billable(bucket, now)
 }
 
-// twin refuses a record whose sale another record of this run already asks for.
-func (in *intake) twin(r metering.Record, hour metering.Hour) metering.Reason {
-	if !metering.LegacyLicense(r.License) {
-		in.claim(r, hour)
-		return ""
+// fault is what is wrong with a record by itself.
+func (in *intake) fault(r metering.Record, bucket metering.Hour) metering.Reason {
+	reason := r.Validate()
+	if reason == "" && r.Pending != bucket.String() {
+		reason = metering.SortKeyMismatch
 	}
+	return reason
+}
+
+// twin refuses a legacy record whose sale another record of this run already asks for.
+func (in *intake) twin(r metering.Record, hour metering.Hour) metering.Reason {
 	id := r.Usage().Identity()
 	reason := in.twinOf(sale{r.Account, r.Dimension, hour}, id)
 	in.sent[id] = in.sent[id] || reason == ""
 	return reason
 }
 
-// claim takes a sale for its license ARN.
-func (in *intake) claim(r metering.Record, hour metering.Hour) {
-	in.arn[sale{r.Account, r.Dimension, hour}], in.arns[hour] = true, true
+// claim takes a sale for its license ARN: the record goes out, or is billed or perhaps billed already, whatever becomes of it here.
+func (in *intake) claim(r metering.Record, hour metering.Hour, fault metering.Reason) {
+	if fault == "" || r.SentQuantity.Whole || r.Status == metering.Success {
+		in.arn[sale{r.Account, r.Dimension, hour}], in.arns[hour] = true, true
+	}
 }
 
 // twinOf is the reason for which a legacy record may not go out beside what this run has let through.

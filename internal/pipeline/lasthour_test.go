@@ -29,13 +29,13 @@ func TestF31EndedLicensesGoTheOrdinaryWay(t *testing.T) {
 	for name, c := range map[string]struct {
 		left  time.Duration
 		other map[string]time.Duration // of other accounts
-		open  bool
+		open  bool                     // for the account, and so for its license
 	}{
 		"a second left":                {time.Second, nil, true},
 		"over now":                     {0, nil, false},
 		"over since a second":          {-time.Second, nil, false},
 		"over, and the hour long gone": {-14 * time.Minute, nil, false},
-		"over, but not for another":    {-time.Second, map[string]time.Duration{"444455556666": time.Minute}, true},
+		"over for another":             {time.Second, map[string]time.Duration{"444455556666": -time.Minute}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,6 +73,48 @@ func TestF31EndedLicensesGoTheOrdinaryWay(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestFlushTakesAllUsageOfTheLicense: the Marketplace closes a license, and not an account. Usage that goes by another account than the event's, or by
+// several, has its last hour too; of two ends the first counts.
+func TestFlushTakesAllUsageOfTheLicense(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.now = time.Date(2026, 3, 10, 15, 2, 0, 0, time.UTC)
+	current := metering.HourOf(b.now)
+	soon, later, unnamed := "222222222222", "333333333333", "444455556666"
+	b.deprovision(licenseOne, later, b.now.Add(40*time.Minute))
+	b.deprovision(licenseOne, soon, b.now.Add(5*time.Minute))
+	var want []string
+	for _, account := range []string{soon, later, unnamed} {
+		for _, h := range []metering.Hour{current - 2, current - 1, current} {
+			g := groupOf(licenseOne, apiCalls, h)
+			g.Account = account
+			b.put(rowAt(g, 0, 1))
+			want = append(want, g.RecordKey())
+		}
+	}
+	found, err := b.discoverer().Run(b.ctx, pipeline.FlushSlice())
+	if err != nil || found.Licenses != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	var got []string
+	for _, body := range b.taken(b.work) {
+		m, err := metering.Decode[metering.WorkMessage](body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := m.Group()
+		if err != nil || !m.Closing {
+			t.Fatalf("%+v: %v", m, err)
+		}
+		got = append(got, g.RecordKey())
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -265,7 +307,7 @@ func TestLookUpsReadNoFurtherAheadThanTheyMust(t *testing.T) {
 	})
 }
 
-// TestOneFailedLookUpCostsNoOther: it is told with its hour, and everything else is let through.
+// TestOneFailedLookUpCostsNoOther: it is told with its hour, and everything is let through, what it has not brought with the backlog.
 func TestOneFailedLookUpCostsNoOther(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -290,7 +332,7 @@ func TestOneFailedLookUpCostsNoOther(t *testing.T) {
 	if _, err := s.Run(b.ctx); err != nil {
 		t.Error(err)
 	}
-	if let != 9 || len(errs) != 1 || !errors.Is(errs[0], errRefused) || !strings.Contains(errs[0].Error(), (hour-1).String()) {
+	if let != 10 || len(errs) != 1 || !errors.Is(errs[0], errRefused) || !strings.Contains(errs[0].Error(), (hour-1).String()) {
 		t.Errorf("%d let through, errors %v", let, errs)
 	}
 }

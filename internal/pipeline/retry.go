@@ -13,6 +13,8 @@ import (
 
 // RefusedRecords is what a retry asks of the aggregated-usage table.
 type RefusedRecords interface {
+	// Record reads a group's record consistently; nil where there is none.
+	Record(ctx context.Context, g metering.Group) (*metering.Record, error)
 	// LicenseRecords reads all records of a license, consistently and with every attribute.
 	LicenseRecords(ctx context.Context, license string) iter.Seq2[metering.Record, error]
 	// ReopenRecord lets a refused record wait again where the condition holds; else the outcome carries the record that stood
@@ -25,12 +27,16 @@ type RefusedRecords interface {
 // already is left alone.
 type Retrier struct {
 	Records RefusedRecords
-	Rules   metering.Rules
-	Now     func() time.Time
-	Log     *slog.Logger
+	// ProductCode is what stands in the place of the license in records that meter by customer identifier. It is needed, so that no sale is
+	// sent that is billed there (F32); one that only looks (Retry.DryRun) may do without, and shows such sales as well.
+	ProductCode string
+	Rules       metering.Rules
+	Now         func() time.Time
+	Log         *slog.Logger
 }
 
-// Retry says which records of a license are to be sent once more. What is empty leaves the choice open.
+// Retry says which records of a license are to be sent once more. What is empty leaves the choice open. Where nothing is, one record is read,
+// and otherwise all that the license has.
 type Retry struct {
 	License   string // needed
 	Account   string
@@ -45,6 +51,9 @@ type Retried struct {
 	Reopened []Refusal `json:"reopened"` // in the order of their keys
 	Units    int64     `json:"units"`    // of these
 	Skipped  []Skipped `json:"skipped"`
+	// Older are records of hours that can no longer be billed, which were passed over however they ended. One of an hour that was asked for
+	// is among the skipped.
+	Older int `json:"older"`
 }
 
 // Refusal is a record that was refused.
@@ -73,6 +82,9 @@ func (r *Retrier) Run(ctx context.Context, what Retry) (Retried, error) {
 	if what.License == "" {
 		return done, errors.New("retry refused records: of which license?")
 	}
+	if r.ProductCode == "" && !what.DryRun {
+		return done, errors.New("retry refused records: of which product?")
+	}
 	var (
 		errs    problems
 		batch   []candidate
@@ -85,12 +97,16 @@ func (r *Retrier) Run(ctx context.Context, what Retry) (Retried, error) {
 		}
 		batch = batch[:0]
 	}
-	for record, err := range r.Records.LicenseRecords(ctx, what.License) {
+	for record, err := range r.read(ctx, what) {
 		if err != nil {
 			errs.add(fmt.Errorf("read the license's records: %w", err))
 			break
 		}
 		if !what.includes(record) {
+			continue
+		}
+		if g, reason := record.Group(); what.Hour == nil && reason == "" && !r.Rules.Billable(g.Hour, r.Now()) {
+			done.Older++
 			continue
 		}
 		c := candidate{record: record}
@@ -109,8 +125,24 @@ func (r *Retrier) Run(ctx context.Context, what Retry) (Retried, error) {
 		}
 	}
 	logger(r.Log).Info("retry of refused records", "license", metering.Masked(what.License), "dryRun", what.DryRun,
-		"reopened", len(done.Reopened), "units", done.Units)
+		"reopened", len(done.Reopened), "units", done.Units, "older", done.Older)
 	return done, errs.err()
+}
+
+// read are the records to look at.
+func (r *Retrier) read(ctx context.Context, what Retry) iter.Seq2[metering.Record, error] {
+	if what.Account == "" || what.Dimension == "" || what.Hour == nil {
+		return r.Records.LicenseRecords(ctx, what.License)
+	}
+	return func(yield func(metering.Record, error) bool) {
+		record, err := r.Records.Record(ctx, metering.Group{License: what.License, Account: what.Account, Dimension: what.Dimension, Hour: *what.Hour})
+		switch {
+		case err != nil:
+			yield(metering.Record{}, err)
+		case record != nil:
+			yield(*record, nil)
+		}
+	}
 }
 
 // candidate is a record that was asked for, and what becomes of it.
@@ -125,7 +157,18 @@ type candidate struct {
 // reopen writes those of a batch that nothing stands against, at once. It returns the first error.
 func (r *Retrier) reopen(ctx context.Context, batch []candidate, dry bool) error {
 	return each(batch, func(i int, c candidate) error {
-		if dry || c.obstacle != "" {
+		if c.obstacle != "" {
+			return nil
+		}
+		taken, err := r.taken(ctx, c)
+		switch {
+		case err != nil:
+			batch[i].failed = true
+			return fmt.Errorf("look for another record of the sale of %s: %w", c.record.SortKey, err)
+		case taken:
+			batch[i].obstacle = metering.ObstacleTwin
+			return nil
+		case dry:
 			return nil
 		}
 		out, err := r.Records.ReopenRecord(ctx, c.write)
@@ -138,6 +181,19 @@ func (r *Retrier) reopen(ctx context.Context, batch []candidate, dry bool) error
 		}
 		return nil
 	})
+}
+
+// taken reports whether the record's sale goes by customer identifier as well. One that comes between this look and the write waits, as does
+// the record: the submitter then sees both in one run, and lets the license's alone through. Only one that comes, is sent and is billed
+// within that moment slips by.
+func (r *Retrier) taken(ctx context.Context, c candidate) (bool, error) {
+	if r.ProductCode == "" {
+		return false, nil
+	}
+	twin, err := r.Records.Record(ctx, metering.Group{
+		License: r.ProductCode, Account: c.record.Account, Dimension: c.record.Dimension, Hour: c.write.Hour,
+	})
+	return err == nil && twin != nil && metering.SaleTaken(*twin), err
 }
 
 func (d *Retried) count(c candidate, skipped map[metering.Obstacle]*Skipped) {

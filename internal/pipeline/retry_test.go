@@ -14,8 +14,11 @@ import (
 	"github.com/awsmp/metering/internal/pipeline"
 )
 
+// productCode is where this product's records under a customer identifier stand.
+const productCode = "product-1"
+
 func (b *bench) retrier() *pipeline.Retrier {
-	return &pipeline.Retrier{Records: b.store, Now: b.clock}
+	return &pipeline.Retrier{Records: b.store, ProductCode: productCode, Now: b.clock}
 }
 
 func (b *bench) retry(what pipeline.Retry) pipeline.Retried {
@@ -67,24 +70,28 @@ func TestRetryReopensWhatIsAskedFor(t *testing.T) {
 		endedAs(groupOf(licenseOne, apiCalls, hour-2), 64, metering.RejectedClientSide, string(metering.MixedIdentitySchemes)),
 		endedAs(groupOf(licenseOne, apiCalls, hour-3), 128, metering.RejectedClientSide, string(metering.DuplicateIdentity)),
 	}
-	over, twin, billed := metering.ObstacleOver, metering.ObstacleTwin, metering.ObstacleBilled
+	twin, billed := metering.ObstacleTwin, metering.ObstacleBilled
 	all := []pipeline.Skipped{
-		{Cause: over, Why: over.Why(), Records: 1, Units: 16}, {Cause: twin, Why: twin.Why(), Records: 2, Units: 192}, {Cause: billed, Why: billed.Why(), Records: 1, Units: 32},
+		{Cause: twin, Why: twin.Why(), Records: 2, Units: 192}, {Cause: billed, Why: billed.Why(), Records: 1, Units: 32},
 	}
-	h := hour
+	over := metering.ObstacleOver
+	h, yesterday := hour, hour-24
 	for _, tt := range []struct {
 		name    string
 		what    pipeline.Retry
 		units   int64
 		records int
 		skipped []pipeline.Skipped
+		older   int
 	}{
-		{"all", pipeline.Retry{}, 15, 4, all},
-		{"a dimension", pipeline.Retry{Dimension: "storage"}, 12, 2, nil},
-		{"an account", pipeline.Retry{Account: "444455556666"}, 4, 1, nil},
-		{"an hour", pipeline.Retry{Hour: &h}, 13, 3, nil},
-		{"an hour of a dimension of an account", pipeline.Retry{Hour: &h, Dimension: "storage", Account: buyer}, 8, 1, nil},
-		{"nothing", pipeline.Retry{Dimension: "Storage"}, 0, 0, nil},
+		{"all", pipeline.Retry{}, 15, 4, all, 1},
+		{"a dimension", pipeline.Retry{Dimension: "storage"}, 12, 2, nil, 0},
+		{"an account", pipeline.Retry{Account: "444455556666"}, 4, 1, nil, 0},
+		{"an hour", pipeline.Retry{Hour: &h}, 13, 3, nil, 0},
+		{"an hour of a dimension of an account", pipeline.Retry{Hour: &h, Dimension: "storage", Account: buyer}, 8, 1, nil, 0},
+		{"an hour that is over", pipeline.Retry{Hour: &yesterday}, 0, 0, []pipeline.Skipped{{Cause: over, Why: over.Why(), Records: 1, Units: 16}}, 0},
+		{"nothing", pipeline.Retry{Dimension: "Storage"}, 0, 0, nil, 0},
+		{"nothing of an hour", pipeline.Retry{Hour: &h, Dimension: "Storage", Account: buyer}, 0, 0, nil, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -107,6 +114,9 @@ func TestRetryReopensWhatIsAskedFor(t *testing.T) {
 			}
 			if diff := cmp.Diff(append([]pipeline.Skipped{}, tt.skipped...), done.Skipped); diff != "" {
 				t.Errorf("skipped (-want +got):\n%s", diff)
+			}
+			if done.Older != tt.older {
+				t.Errorf("%d older, want %d", done.Older, tt.older)
 			}
 			again := b.retry(tt.what)
 			if len(again.Reopened) != 0 || again.Units != 0 {
@@ -138,6 +148,9 @@ func TestRetryNamesWhatItReopens(t *testing.T) {
 	}
 	if _, err := b.retrier().Run(b.ctx, pipeline.Retry{}); err == nil {
 		t.Error("no license is needed")
+	}
+	if _, err := (&pipeline.Retrier{Records: b.store, Now: b.clock}).Run(b.ctx, pipeline.Retry{License: licenseOne}); err == nil {
+		t.Error("no product is needed, and sales are billed twice")
 	}
 }
 

@@ -44,6 +44,10 @@ func TestReopenWhileItsRecordChanges(t *testing.T) {
 		{metering.AttrSentSecond, text("2026-03-10T14:00:00"), text("2026-03-10T14:00:07")},
 		{metering.AttrReopened, nil, entry(1)},
 		{metering.AttrReopened, nil, text("never")},
+		{metering.AttrReopened, nil, text("")},
+		{metering.AttrReopened, entry(0), entry(1)},
+		{metering.AttrReopened, entry(0), text("")},
+		{metering.AttrReopened, entry(1), text("x")},
 		{metering.AttrReopened, entry(1), entry(2)},
 		{metering.AttrReopened, entry(1), nil},
 	}
@@ -73,6 +77,27 @@ func TestReopenWhileItsRecordChanges(t *testing.T) {
 			if stands.MeteringRecordID != "id-1" || stands.UpdatedAt != "" {
 				t.Errorf("%s: it was reopened: %+v", m.attribute, stands)
 			}
+		}
+	})
+}
+
+// A seller's tool that writes an empty list in the place of no trace keeps nobody from reopening the record.
+func TestReopenWithAnEmptyTrace(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, url string) {
+		w := newWorld(t, url, dynamodb.Options{})
+		r := record(5)
+		r.Pending, r.Status = "", metering.CustomerNotSubscribed
+		r.Other = metering.Item{metering.AttrReopened: []any{}}
+		check(t, w.PutRecord(t.Context(), r))
+		out, err := w.ReopenRecord(t.Context(), reopening(t, r))
+		if check(t, err); !out.Done {
+			t.Errorf("%+v", out)
+		}
+		stored, err := w.Record(t.Context(), group("api_calls"))
+		check(t, err)
+		if trace, _ := stored.Other[metering.AttrReopened].([]any); len(trace) != 1 || stored.Pending == "" {
+			t.Errorf("%+v", stored)
 		}
 	})
 }

@@ -44,6 +44,9 @@ func reopenRefused(t *testing.T, s Store) {
 			r.SentQuantity, r.SentSecond, r.MeteringRecordID = metering.Quantity{}, "", ""
 			r.Status, r.StatusReason = metering.RejectedClientSide, "InvalidUsageDimensionException"
 			return r
+		}(r), "an empty trace": func(r metering.Record) metering.Record {
+			r.Other = metering.Item{metering.AttrReopened: []any{}}
+			return r
 		}(r),
 	} {
 		putRecords(t, s, rejected)
