@@ -124,8 +124,8 @@ func TestReadStage(t *testing.T) {
 		want      eventbus.Stage
 	}{
 		"a dry-run stage": {
-			map[string]string{"METERING_MODE": "dry-run", "TEST_STAGE": "qa", "TEST_ACCOUNTS": "111122223333, 444455556666"},
-			eventbus.Stage{Mode: "dry-run", TestStage: "qa", TestAccounts: []string{"111122223333", "444455556666"}},
+			map[string]string{"METERING_MODE": "dry-run", "TEST_STAGE": "qa", "TEST_ACCOUNTS": "111122223333, 444455556666", "SUBSCRIBERS_TABLE": "awsmp-subscribers-test-qa"},
+			eventbus.Stage{Mode: "dry-run", TestStage: "qa", TestAccounts: []string{"111122223333", "444455556666"}, Table: "awsmp-subscribers-test-qa"},
 		},
 		"a live stage": {
 			map[string]string{"METERING_MODE": "live", "TEST_STAGE": "none", "TEST_ACCOUNTS": "none"}, eventbus.Stage{Mode: "live"},
@@ -175,7 +175,7 @@ func TestStageName(t *testing.T) {
 func TestAllows(t *testing.T) {
 	t.Parallel()
 	const buyer = "111122223333"
-	qa := eventbus.Stage{Function: "f", Mode: "dry-run", TestStage: "qa", TestAccounts: []string{buyer}}
+	qa := eventbus.Stage{Function: "f", Mode: "dry-run", TestStage: "qa", TestAccounts: []string{buyer}, Table: "awsmp-subscribers-test-qa"}
 	for name, tt := range map[string]struct {
 		change    func(*eventbus.Stage)
 		account   string
@@ -188,6 +188,7 @@ func TestAllows(t *testing.T) {
 		"another stage":     {func(s *eventbus.Stage) { s.TestStage = "load" }, buyer, "of stage load, not of qa", "--stage load"},
 		"another account":   {func(*eventbus.Stage) {}, "444455556666", "account 444455556666 is not among", "--account 111122223333"},
 		"no account":        {func(*eventbus.Stage) {}, "", "no buyer's account", "acceptor.accountId"},
+		"a table of others": {func(s *eventbus.Stage) { s.Table = "awsmp-subscribers" }, buyer, "awsmp-subscribers, which live products may read", "ends in -test-qa"},
 		"no account listed": {func(s *eventbus.Stage) { s.TestAccounts = nil }, buyer, "is not among", "add it to TEST_ACCOUNTS"},
 	} {
 		s := qa

@@ -19,7 +19,7 @@ func TestTheFunctionReadsTheSame(t *testing.T) {
 	all := functions.All()
 	f := all[slices.IndexFunc(all, func(f functions.Function) bool { return f.Handler == functions.Subscription })]
 	variables := map[string]string{
-		"AWS_REGION": "us-east-1", "LOG_LEVEL": "info", "SUBSCRIBERS_TABLE": "awsmp-subscribers",
+		"AWS_REGION": "us-east-1", "LOG_LEVEL": "info", "SUBSCRIBERS_TABLE": "awsmp-subscribers-test-qa",
 		"METERING_MODE": "dry-run", "TEST_STAGE": "qa", "TEST_ACCOUNTS": "111122223333,444455556666",
 	}
 	read := func() (functions.Settings, error) { return f.Read(func(name string) string { return variables[name] }) }
@@ -29,12 +29,12 @@ func TestTheFunctionReadsTheSame(t *testing.T) {
 	eventbustest.Deploy(t, name, variables)
 	outside, err := eventbus.ReadStage(t.Context(), lambda.NewFromConfig(standin.Config(standin.Moto(t))), name)
 	fatal(t, err)
-	want := eventbus.Stage{Function: name, Mode: inside.Mode, TestStage: inside.TestStage, TestAccounts: inside.TestAccounts}
+	want := eventbus.Stage{Function: name, Mode: inside.Mode, TestStage: inside.TestStage, TestAccounts: inside.TestAccounts, Table: inside.SubscribersTable}
 	if diff := cmp.Diff(want, outside); diff != "" || want.TestStage == "" {
 		t.Error(diff)
 	}
 	for _, stage := range []string{"a", "load-2", "none", "QA", "2a", "-", "a_b", "a.b", "abcdefghijklmnopqrstuvwxyz01234", "abcdefghijklmnopqrstuvwxyz012345"} {
-		variables["TEST_STAGE"] = stage
+		variables["TEST_STAGE"], variables["SUBSCRIBERS_TABLE"] = stage, "awsmp-subscribers-test-"+stage
 		s, err := read()
 		if takes := err == nil && s.TestStage != ""; takes != eventbus.StageName(stage) {
 			t.Errorf("%q: the function takes it: %v", stage, takes)

@@ -1,6 +1,7 @@
 package eventbus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +14,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/awsmp/metering/internal/awsapi"
+	"github.com/awsmp/metering/internal/lifecycle"
 )
 
 // The settings of the subscription function that say what it takes.
 const (
 	modeVariable     = "METERING_MODE"
 	stageVariable    = "TEST_STAGE"
+	tableVariable    = "SUBSCRIBERS_TABLE"
 	accountsVariable = "TEST_ACCOUNTS"
 
 	dryRun  = "dry-run"
@@ -36,6 +39,7 @@ type Stage struct {
 	Mode         string   // METERING_MODE
 	TestStage    string   // the stage whose test events it takes; empty where it takes none
 	TestAccounts []string // the buyers' accounts that such an event may be about
+	Table        string   // SUBSCRIBERS_TABLE
 }
 
 // ReadStage reads the settings of a subscription function, by its name or ARN (AWS Lambda API reference, GetFunctionConfiguration).
@@ -63,7 +67,7 @@ func ReadStage(ctx context.Context, client *lambda.Client, function string) (Sta
 		}
 	}
 	variables := out.Environment.Variables
-	s.Mode = variables[modeVariable]
+	s.Mode, s.Table = variables[modeVariable], variables[tableVariable]
 	if stage := variables[stageVariable]; stage != nothing {
 		s.TestStage = stage
 	}
@@ -99,6 +103,11 @@ func (s Stage) Allows(stage, account string) error {
 		return &Refusal{
 			fmt.Sprintf("the function %s takes test events of stage %s, not of %s", s.Function, s.TestStage, stage),
 			fmt.Sprintf("--stage %s, or name another function with --function", s.TestStage),
+		}
+	case !lifecycle.TestTable(s.Table, stage):
+		return &Refusal{
+			fmt.Sprintf("the function %s keeps its subscribers in %s, which live products may read", s.Function, cmp.Or(s.Table, "no table")),
+			fmt.Sprintf("give the stage a subscribers table of its own, whose name ends in -test-%s", stage),
 		}
 	case account == "":
 		return &Refusal{"the event names no buyer's account", "put detail.acceptor.accountId into it"}

@@ -3,6 +3,8 @@ package functions
 import (
 	"fmt"
 	"strings"
+
+	"github.com/awsmp/metering/internal/lifecycle"
 )
 
 // Read reads the function's settings. Its error names every variable that is missing or wrong, what it holds and what is wanted.
@@ -25,10 +27,14 @@ func (f Function) Read(getenv func(string) string) (Settings, error) {
 			fieldsRead = ok
 		case promotedFields.Name:
 			ok = ok || value != "" && !fieldsRead
-		case testStage.Name, testAccounts.Name:
-			ok = ok && (s.Mode != live || value == none) // an invented event must never move what is billed
+		case subscribersTable.Name: // an invented event must never move what is billed
+			ok = ok && (s.Mode != live || !lifecycle.AnyTestTable(value))
+		case testStage.Name:
+			ok = ok && (value == none || s.Mode != live && lifecycle.TestTable(s.SubscribersTable, value))
+		case testAccounts.Name:
+			ok = ok && (s.Mode != live || value == none)
 		}
-		if v.Want == wantTable || v.Want == wantQueue {
+		if strings.HasPrefix(v.Want, wantTable) || v.Want == wantQueue {
 			if other := named[value]; ok && other != "" {
 				wrong = append(wrong, fmt.Sprintf("%s is %q, which %s is too", v.Name, value, other))
 				continue

@@ -150,6 +150,9 @@ func TestValues(t *testing.T) {
 		with := func(value string) func(string) string {
 			changes := map[string]string{test.name: value}
 			maps.Copy(changes, test.beside)
+			if test.name == "TEST_STAGE" && !strings.ContainsAny(value, " *") && value != "none" {
+				changes["SUBSCRIBERS_TABLE"] = "awsmp-subscribers-test-" + value
+			}
 			return changed(changes)
 		}
 		for _, v := range test.good {
@@ -176,6 +179,35 @@ func reader(t *testing.T, name string) functions.Function {
 	}
 	t.Fatalf("no function reads %s", name)
 	return functions.Function{}
+}
+
+// An invented event goes into a table that no live product reads: it would begin a real license's last hour there.
+func TestTestEventsHaveATableOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	const stageTable, table = "awsmp-subscribers-test-beta", "awsmp-subscribers"
+	for _, test := range []struct {
+		handler, mode, stage, table, wrong string
+	}{
+		{functions.Subscription, "dry-run", "beta", stageTable, ""},
+		{functions.Subscription, "dry-run", "beta", table, `TEST_STAGE is "beta", want a stage's name`},
+		{functions.Subscription, "dry-run", "eta", stageTable, `TEST_STAGE is "eta", want a stage's name`},
+		{functions.Subscription, "dry-run", "none", table, ""},
+		{functions.Subscription, "live", "none", stageTable, `SUBSCRIBERS_TABLE is "awsmp-subscribers-test-beta", want`},
+		{functions.Discoverer, "live", "", stageTable, `SUBSCRIBERS_TABLE is "awsmp-subscribers-test-beta", want`},
+		{functions.Submitter, "live", "", stageTable, `SUBSCRIBERS_TABLE is "awsmp-subscribers-test-beta", want`},
+		{functions.Registration, "live", "", stageTable, `SUBSCRIBERS_TABLE is "awsmp-subscribers-test-beta", want`},
+		{functions.Discoverer, "dry-run", "", stageTable, ""},
+		{functions.Discoverer, "live", "", table, ""},
+	} {
+		f, err := functions.Named(test.handler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Read(changed(map[string]string{"METERING_MODE": test.mode, "TEST_STAGE": test.stage, "SUBSCRIBERS_TABLE": test.table}))
+		if (err == nil) != (test.wrong == "") || err != nil && !strings.Contains(err.Error(), test.wrong) {
+			t.Errorf("%+v: error %v", test, err)
+		}
+	}
 }
 
 // A billed record is never deleted before the rows that it was summed from: what is left would look unbilled.
@@ -235,7 +267,11 @@ func TestALiveStageTakesNoTestEvents(t *testing.T) {
 		{"live", "none", "111122223333", []string{`TEST_ACCOUNTS is "111122223333"`}},
 		{"live", "beta", "111122223333", []string{`TEST_STAGE is "beta"`, `TEST_ACCOUNTS is "111122223333"`}},
 	} {
-		s, err := f.Read(changed(map[string]string{"METERING_MODE": test.mode, "TEST_STAGE": test.stage, "TEST_ACCOUNTS": test.accounts}))
+		table := "awsmp-subscribers"
+		if test.mode == "dry-run" {
+			table += "-test-beta"
+		}
+		s, err := f.Read(changed(map[string]string{"METERING_MODE": test.mode, "TEST_STAGE": test.stage, "TEST_ACCOUNTS": test.accounts, "SUBSCRIBERS_TABLE": table}))
 		if (err == nil) != (len(test.wrong) == 0) {
 			t.Errorf("%+v: error %v", test, err)
 		}

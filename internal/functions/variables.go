@@ -104,7 +104,7 @@ var (
 		set: text(tableForm, func(s *Settings) *string { return &s.AggregatedTable }),
 	}
 	subscribersTable = Variable{
-		Name: "SUBSCRIBERS_TABLE", Meaning: "subscribers table of the events stack", Want: wantTable,
+		Name: "SUBSCRIBERS_TABLE", Meaning: "subscribers table of the events stack", Want: wantTable + "; without -test- where METERING_MODE is live",
 		set: text(tableForm, func(s *Settings) *string { return &s.SubscribersTable }),
 	}
 	subscribersRegion = Variable{
@@ -162,7 +162,7 @@ var (
 	testStage = Variable{
 		Name:    "TEST_STAGE",
 		Meaning: "stage whose test events are applied; those of another, or of a live one, never are",
-		Want:    "a stage's name of small letters, digits and -, or none; only none where METERING_MODE is live",
+		Want:    "a stage's name of small letters, digits and -, or none; only none where METERING_MODE is live, and else SUBSCRIBERS_TABLE must end in -test- and the name",
 		set:     orNone(text(stageForm, func(s *Settings) *string { return &s.TestStage })),
 	}
 	testAccounts = Variable{
