@@ -47,6 +47,7 @@ func TestBrowser(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"filled and submitted": testFilled,
 		"required missing":     testMended,
+		"pasted text":          testPasted,
 		"refused token":        testRefused,
 		"expired token":        testExpired,
 		"JavaScript off":       testWithoutScript,
@@ -146,6 +147,27 @@ func testMended(t *testing.T) {
 	v.fill(only("contactEmail"))
 	v.registered(s)
 	v.told(s, buyer)
+}
+
+// A text that is far too long comes back in the form to be shortened, and a spreadsheet's tab costs nothing.
+func testPasted(t *testing.T) {
+	s := openShop(t)
+	v := visitorOf(t, s)
+	v.arrivesAtForm(v.click(s, nil), s)
+	v.fill(only("contactName", "contactEmail"))
+	v.fill(map[string]string{"companyName": "Buyer &\tSons", "useCase": strings.Repeat("語", 8000)})
+	if status := v.arrive(pressButton()); status != http.StatusUnprocessableEntity {
+		t.Fatalf("status %d:\n%s", status, v.text())
+	}
+	v.says("it has 8000 characters, and there is room for 1000")
+	if got := len([]rune(run(v, chromedp.Value(field("useCase"))))); got != 8000 {
+		t.Errorf("%d characters came back", got)
+	}
+	v.do(chromedp.Clear(field("useCase")))
+	v.registered(s)
+	want := only("contactName", "contactEmail")
+	want["companyName"] = "Buyer & Sons"
+	v.told(s, want)
 }
 
 func testRefused(t *testing.T) {

@@ -4,14 +4,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/aws/smithy-go"
 
 	"github.com/awsmp/metering/internal/awsapi"
 	"github.com/awsmp/metering/internal/metering"
@@ -72,7 +77,8 @@ func TestF49ABuyerSeesAPage(t *testing.T) {
 	}
 }
 
-// Nobody's details are thrown away for want of a license; the seller sees it in a metric, and the license gets them when it is there.
+// Nobody's details are thrown away for want of a license: they wait under the product's code, and the seller sees it in a metric. When the buyer
+// comes again and the license is there, they are asked once more, and it is that answer which the license gets; the one that waits stays.
 func TestF49NoLicenseKeepsTheDetails(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -83,8 +89,15 @@ func TestF49NoLicenseKeepsTheDetails(t *testing.T) {
 	if p := o.profile(t, product); p == nil || p.Fields["contactName"] != "Zoë Quartermain" {
 		t.Errorf("profile %+v", p)
 	}
-	if w = o.post(filled(o.licensed(t))); w.Code != http.StatusOK || o.profile(t, license) == nil || o.subscriber(t, license) == nil {
-		t.Errorf("status %d", w.Code)
+	again := o.licensed(t)
+	if w = o.post(alone(again)); w.Code != http.StatusOK || formOf(t, w).Get("contactName") != "" || o.profile(t, license) != nil {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+	form := filled(again)
+	form.Set("contactName", "Max Quartermain")
+	if w = o.post(form); w.Code != http.StatusOK || o.subscriber(t, license) == nil || o.profile(t, license).Fields["contactName"] != "Max Quartermain" ||
+		o.profile(t, product).Fields["contactName"] != "Zoë Quartermain" {
+		t.Errorf("status %d, profiles %v and %v", w.Code, o.profile(t, license), o.profile(t, product))
 	}
 }
 
@@ -134,6 +147,11 @@ func TestF52NothingPersonalInLogs(t *testing.T) {
 	quoting := func(class awsapi.Class) error { // an adapter that forgets itself
 		return &awsapi.Error{Class: class, Operation: "save", Err: fmt.Errorf("value %s %s %s", told.Get("contactName"), told.Get("contactEmail"), secret)}
 	}
+	oneOf := func(part string) func(*office) { // as one that is not of AWS
+		return func(o *office) {
+			o.Profiles = &failing{profile: slices.Repeat([]error{fmt.Errorf("saving %q", part)}, 3)}
+		}
+	}
 	ways := map[string]struct {
 		change func(*office)
 		token  simulator.Token
@@ -147,9 +165,13 @@ func TestF52NothingPersonalInLogs(t *testing.T) {
 		"bad fields":     {mend: func(f url.Values) { f.Set("contactEmail", "zoe.qalbright") }},
 		"control":        {mend: func(f url.Values) { f.Set("contactName", "Quartermain-Albright\x07") }},
 		"twice":          {mend: func(f url.Values) { f.Add("contactName", "Quartermain-Albright") }},
-		"too large":      {mend: func(f url.Values) { f.Set("useCase", strings.Repeat("Pomegranates", 6000)) }},
+		"too large":      {mend: func(f url.Values) { f.Set("useCase", strings.Repeat("Pomegranates", 60_000)) }},
 		"resolve quotes": {change: func(o *office) { o.Customers = quotingCustomers{quoting(awsapi.Denied)} }},
 		"profile quotes": {token: simulator.Token{LicenseARN: license}, change: func(o *office) { o.Profiles = &failing{profile: []error{quoting(awsapi.Invalid)}} }},
+		"a long word":    {token: simulator.Token{LicenseARN: license}, change: oneOf("about pomegranates")},
+		"a line":         {token: simulator.Token{LicenseARN: license}, change: oneOf("Ledgers of")},
+		"a short word":   {token: simulator.Token{LicenseARN: license}, change: oneOf("zoë")},
+		"too long":       {mend: func(f url.Values) { f.Set("useCase", strings.Repeat("Pomegranates", 6000)) }},
 		"subscriber fails": {token: simulator.Token{LicenseARN: license}, change: func(o *office) {
 			o.Subscribers = &failing{Store: memory.New(memory.Options{}), subscriber: []error{quoting(awsapi.Missing)}}
 		}},
@@ -203,6 +225,67 @@ func TestF52NothingPersonalInLogs(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// What a seller needs to mend a fault is in the log, also where a buyer writes the words that errors are made of.
+func TestCausesAndHintsSurvive(t *testing.T) {
+	t.Parallel()
+	const (
+		tried    = "save profile (awsmp-x-customer-profile): "
+		refused  = "User is not authorized to perform this action (AccessDeniedException)"
+		hint     = ". Try: allow the caller's role the IAM action dynamodb:UpdateItem on awsmp-x-customer-profile"
+		withheld = "withheld, it holds what the buyer typed"
+	)
+	sdk := &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: &smithy.GenericAPIError{
+		Code: "AccessDeniedException", Message: "User is not authorized to perform this action",
+	}}
+	denied := awsapi.Wrap("save profile", "awsmp-x-customer-profile", sdk)
+	tests := []struct {
+		name, field, typed string
+		err                error
+		want               string
+	}{
+		{"a sentence", "useCase", "Perform this action on the profile of a user who is not here.", denied, tried + refused + hint},
+		{"a sentence and an error that is not of AWS", "useCase", "To save the profile is not my aim.", errors.New("save profile: the disk is full"), "save profile: the disk is full"},
+		{"a word of the SDK's, which is not shown", "companyName", "Operation Error", denied, tried + refused + hint},
+		{"a word of the hint's", "companyName", "Role IAM", denied, tried + refused + hint},
+		{"a word of the cause's", "companyName", "Authorized Dealers", denied, tried + withheld + hint},
+		{"a line of the cause's", "useCase", "sheep\r\nthis action", denied, tried + withheld + hint},
+		{"a long word of the cause's", "useCase", "He, “Authorized”.", denied, tried + withheld + hint},
+		{"wrapped", "companyName", "Authorized Dealers", fmt.Errorf("authorized: %w", denied), tried + withheld + hint},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				o := open(t, func(o *office) { o.Profiles = &failing{profile: slices.Repeat([]error{test.err}, 3)} })
+				form := filled(o.licensed(t))
+				form.Set(test.field, test.typed)
+				if w, log := o.post(form), o.log.String(); w.Code < 500 || !strings.Contains(log, strings.TrimSuffix(fmt.Sprintf("error=%q", test.want), `"`)) {
+					t.Errorf("status %d, want %q in\n%s", w.Code, test.want, log)
+				}
+			})
+		})
+	}
+}
+
+// Each post leaves one line, whatever comes of it; what is only looked at leaves none.
+func TestEachPostLeavesOneLine(t *testing.T) {
+	t.Parallel()
+	for _, s := range pageStates() {
+		o, _ := show(t, s)
+		want := 1
+		if s.form == nil {
+			want = 0
+		}
+		log := o.log.String()
+		if n := strings.Count(log, "\n"); n != want || want != strings.Count(log, "msg=registration outcome=") {
+			t.Errorf("%s: %d lines, want %d:\n%s", s.name, n, want, log)
+		}
+		if s.name == "form" && (!strings.Contains(log, "level=INFO") || !strings.Contains(log, "outcome=Details fields=0") || len(o.metrics.Metrics()) != 0) {
+			t.Errorf("the first click: metrics %v, log\n%s", o.metrics.Metrics(), log)
 		}
 	}
 }

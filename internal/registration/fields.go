@@ -160,25 +160,43 @@ func (f Field) problem(value string) string {
 		return tooLong(f.label(), length, f.limit())
 	case value != "" && f.kind() == mail && !isMail(value):
 		return mailForm
+	case strings.ContainsFunc(value, steering):
+		return notVisible(f.label())
 	}
 	return ""
 }
 
-// clean is a value as it is kept: without space around it, and with the line ends of a text area as one character each.
-func clean(value string) string {
-	value = strings.ReplaceAll(value, "\r\n", "\n")
-	return strings.TrimSpace(strings.ReplaceAll(value, "\r", "\n"))
+// clean is a value as it is kept: without space around it, and with one character for each line end, which is a space where there is but one line.
+// What is pasted from a spreadsheet or a document brings tabs and line ends of its own along.
+func (f Field) clean(value string) string {
+	lines := f.kind() == textArea
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch r {
+		case '\n', '\r', '\v', '\f', '\u0085', '\u2028', '\u2029':
+			if lines {
+				return '\n'
+			}
+			return ' '
+		case '\t', '\u00a0':
+			if !lines {
+				return ' '
+			}
+		}
+		return r
+	}, strings.ReplaceAll(value, "\r\n", "\n")))
 }
 
-// readable reports whether a cleaned value is text that a person can have typed: nothing that steers a terminal, and line ends in a text
-// area alone.
-func (f Field) readable(value string) bool {
-	return !strings.ContainsFunc(value, func(r rune) bool {
-		if r == '\n' || r == '\t' {
-			return f.kind() != textArea
+// steering reports whether a character of a cleaned value is none that a person sees: one that steers a terminal, for instance.
+func steering(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+
+// visible is a value as the form shows it again: a person cannot find, and take out, what they do not see.
+func visible(value string) string {
+	return strings.Map(func(r rune) rune {
+		if steering(r) {
+			return -1
 		}
-		return unicode.IsControl(r)
-	})
+		return r
+	}, value)
 }
 
 // isMail tells what may be a mail address from what cannot. Whether one is there only a mail can tell.

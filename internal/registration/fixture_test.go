@@ -169,7 +169,7 @@ func pageStates() []pageState {
 		},
 		{
 			"early", none, token(simulator.Token{}), 202, "Almost there – Example Insights – Example Software", "Almost there",
-			[]string{"Your details are saved", "Manage subscriptions"},
+			[]string{"Your details are kept with Example Software.", "you will be asked for them once more", "Come back a little later", "Go to Manage subscriptions</a>"},
 		},
 		{
 			"invalid token", none, func(*testing.T, *office) url.Values { return alone("nobody’s") }, 400,
@@ -195,6 +195,22 @@ func pageStates() []pageState {
 			"contact the seller", func(o *office) { o.Customers = forbidden{} }, token(simulator.Token{LicenseARN: license}), 500,
 			"We could not set up your account – Example Insights – Example Software", "We could not set up your account",
 			[]string{"not your doing", "mailto:help@example.com", "Reference"},
+		},
+		{
+			"too much text", none, func(t *testing.T, o *office) url.Values {
+				form := filled(o.licensed(t))
+				form.Set("useCase", strings.Repeat("語", 60_000))
+				return form
+			}, 413, "That was too much text – Example Insights – Example Software", "That was too much text",
+			[]string{"More than 512 KB arrived", "“Set up your account” again", "Go to Manage subscriptions</a>"},
+		},
+		{
+			"unreadable", none, func(t *testing.T, o *office) url.Values {
+				form := filled(o.licensed(t))
+				form.Set("companyName", "S\xf8n")
+				return form
+			}, 400, "We could not read that – Example Insights – Example Software", "We could not read that",
+			[]string{"not UTF-8", "“Set up your account” again", "Go to Manage subscriptions</a>"},
 		},
 		{
 			"no token", none, nil, 200, "Start from AWS Marketplace – Example Insights – Example Software", "Start from AWS Marketplace",

@@ -83,6 +83,8 @@ func (h *Handler) page(v visit, end ending) []byte {
 		p.Tone, p.Return = "wait", true
 	case welcome, missingToken, invalidToken, expiredToken:
 		p.Return = true
+	case malformed, tooLarge: // what was typed cannot be shown again, and a browser does not keep it: the page was an answer to a form
+		p.Tone, p.Return = "bad", true
 	default:
 		p.Tone = "bad"
 	}
@@ -102,7 +104,7 @@ func (h *Handler) page(v visit, end ending) []byte {
 func (h *Handler) inputs(v visit, end ending) []input {
 	inputs := make([]input, len(h.Fields))
 	for i, f := range h.Fields {
-		in := input{Field: f, Label: f.label(), Hint: f.hint(), Value: v.values[f.Name], Kind: f.kind(), Autocomplete: f.autocomplete()}
+		in := input{Field: f, Label: f.label(), Hint: f.hint(), Value: visible(v.values[f.Name]), Kind: f.kind(), Autocomplete: f.autocomplete()}
 		var described []string
 		if in.Hint != "" {
 			described = append(described, "hint-"+f.Name)

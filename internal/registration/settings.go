@@ -24,7 +24,7 @@ type Seller struct {
 	Name     string
 	Product  string
 	Support  string // a mail address or an https address
-	Continue string // https address of the product, where a registered buyer goes on
+	Continue string // address of the product, where a registered buyer goes on: https, or this machine's own
 }
 
 // maxPhrase bounds the names that stand on the page, in characters.
@@ -48,8 +48,8 @@ func (s Settings) Check() error {
 	if c := s.Seller.Support; c != "" && !isMail(c) && !isPage(c) {
 		fail("the support contact %q: give a mail address or an address https://…", c)
 	}
-	if c := s.Seller.Continue; c != "" && !isPage(c) {
-		fail("the address %q to continue at: give one that begins with https://", c)
+	if c := s.Seller.Continue; c != "" && !isPage(c) && !isLocalPage(c) {
+		fail("the continue URL %q: give an address https://…, or http://… on localhost or 127.0.0.1", c)
 	}
 	if o := s.AllowedOrigin; o != "" && !isOrigin(o) {
 		fail("the allowed origin %q: give a scheme and a host alone, such as https://www.example.com", o)
@@ -58,15 +58,23 @@ func (s Settings) Check() error {
 }
 
 func isPage(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && !strings.ContainsFunc(text, unicode.IsSpace)
+	return isAddress(text, func(u *url.URL) bool { return u.Scheme == "https" })
 }
 
-// isOrigin takes an origin as browsers send it. Without TLS only this machine's own are safe from those in between.
+func isLocalPage(text string) bool { return isAddress(text, isLocal) }
+
+func isAddress(text string, wanted func(*url.URL) bool) bool {
+	u, err := url.Parse(text)
+	return err == nil && wanted(u) && u.Host != "" && u.User == nil && !strings.ContainsFunc(text, unicode.IsSpace)
+}
+
+// isLocal reports whether an address is this machine's own: without TLS those alone are safe from everybody in between.
+func isLocal(u *url.URL) bool {
+	return u.Scheme == "http" && (u.Hostname() == "localhost" || u.Hostname() == "127.0.0.1")
+}
+
+// isOrigin takes an origin as browsers send it.
 func isOrigin(text string) bool {
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Scheme+"://"+strings.ToLower(u.Host) != text {
-		return false
-	}
-	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || u.Hostname() == "127.0.0.1")
+	return err == nil && u.Host != "" && u.Scheme+"://"+strings.ToLower(u.Host) == text && (u.Scheme == "https" || isLocal(u))
 }

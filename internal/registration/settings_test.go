@@ -2,6 +2,7 @@ package registration_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/awsmp/metering/internal/registration"
+	"github.com/awsmp/metering/internal/telemetry"
 )
 
 func TestParseFields(t *testing.T) {
@@ -102,6 +104,12 @@ func TestCheck(t *testing.T) {
 		{"support by script", func(s *registration.Settings) { s.Seller.Support = "javascript:alert(1)" }, "support contact"},
 		{"support without TLS", func(s *registration.Settings) { s.Seller.Support = "http://example.com" }, "support contact"},
 		{"continue by script", func(s *registration.Settings) { s.Seller.Continue = "javascript:alert(1)" }, "https://"},
+		{"continue on this machine", func(s *registration.Settings) { s.Seller.Continue = "http://localhost:3000/start" }, ""},
+		{"continue on this machine by number", func(s *registration.Settings) { s.Seller.Continue = "http://127.0.0.1:3000" }, ""},
+		{"continue without TLS", func(s *registration.Settings) { s.Seller.Continue = "http://example.com" }, `the continue URL "http://example.com"`},
+		{"continue at a name like this machine's", func(s *registration.Settings) { s.Seller.Continue = "http://localhost.example.com" }, "continue URL"},
+		{"continue as somebody", func(s *registration.Settings) { s.Seller.Continue = "http://localhost:80@example.com" }, "continue URL"},
+		{"support on this machine", func(s *registration.Settings) { s.Seller.Support = "http://localhost:3000" }, "support contact"},
 		{"continue nowhere", func(s *registration.Settings) { s.Seller.Continue = "https://" }, "https://"},
 		{"every origin", func(s *registration.Settings) { s.AllowedOrigin = "*" }, "allowed origin"},
 		{"null origin", func(s *registration.Settings) { s.AllowedOrigin = "null" }, "allowed origin"},
@@ -188,6 +196,23 @@ func TestASellerWithoutNames(t *testing.T) {
 			t.Errorf("%s: status %d: %s", s.name, w.Code, page)
 		}
 		wellMade(t, page)
+	}
+}
+
+// The reference that the buyer is shown is found in the log, in which accounts are masked: the last group of a UUID may be twelve digits.
+func TestReferenceIsFoundInAMaskedLog(t *testing.T) {
+	t.Parallel()
+	const id = "c6af9ac6-7b61-11e6-9a41-938812345678"
+	o := open(t, func(o *office) {
+		o.Customers, o.Log = busy{}, telemetry.NewLog(o.log, slog.LevelInfo)
+	})
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(filled("token").Encode()))
+	r.Header.Set("Content-Type", formType)
+	r.Header.Set("X-Amzn-RequestId", id)
+	w := httptest.NewRecorder()
+	o.ServeHTTP(w, r)
+	if !strings.Contains(w.Body.String(), "<dd>"+id+"</dd>") || !strings.Contains(o.log.String(), " reference="+id+" ") {
+		t.Errorf("%s\n%s", w.Body, o.log)
 	}
 }
 

@@ -19,13 +19,16 @@ const (
 	bodyJSON     = "The body is not one JSON object."
 	notUTF8      = "The text is not UTF-8."
 
+	tokenUnreadable = "The field " + tokenField + " holds characters that are no text."
+
 	comeBack = "Open AWS Marketplace in the AWS console, go to “Manage subscriptions” and choose “Set up your account”"
 )
 
 func sentTwice(name string) string { return fmt.Sprintf("The field %s is there twice.", name) }
 func noText(name string) string    { return fmt.Sprintf("The field %s is no text.", name) }
-func notReadable(name string) string {
-	return fmt.Sprintf("The field %s holds characters that are no text.", name)
+
+func notVisible(label string) string {
+	return fmt.Sprintf("“%s” held an invisible character that cannot be kept. Look it over and send it again.", label)
 }
 
 func tooLong(label string, length, limit int) string {
@@ -88,7 +91,7 @@ func (s Seller) words(end ending, typed bool) words {
 			Hint:    "Come back a little later: " + lowerFirst(comeBack) + " again.",
 		}
 		if typed {
-			w.Message += " Your details are saved."
+			w.Message += " Your details are kept with " + seller + ". When you come back, you will be asked for them once more."
 		}
 		return w
 	}
@@ -137,7 +140,7 @@ func (s Seller) trouble(end ending, typed bool, product, seller string) words {
 		return words{
 			Heading: "That was too much text",
 			Message: fmt.Sprintf("More than %d KB arrived, which is more than the fields can hold.", maxBody>>10),
-			Hint:    "Go back in your browser, shorten what you typed, and send it again.",
+			Hint:    comeBack + " again, and keep your answers short.",
 		}
 	case unsupportedType:
 		return words{
@@ -155,7 +158,7 @@ func (s Seller) trouble(end ending, typed bool, product, seller string) words {
 	return words{
 		Heading: "We could not read that",
 		Message: strings.TrimSpace(end.detail + unharmed),
-		Hint:    "Go back in your browser and correct it, or " + lowerFirst(comeBack) + " again.",
+		Hint:    comeBack + " again. If a program of yours sent this, correct what it sends.",
 	}
 }
 

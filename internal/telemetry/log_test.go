@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +49,13 @@ func TestMask(t *testing.T) {
 			"ValidationException: 1 validation error detected: Value 'ifAPi5 AcF3xY' at 'usageRecords.1.member.customerIdentifier' failed to satisfy constraint",
 			"ValidationException: 1 validation error detected: Value '…F3xY' at 'usageRecords.1.member.customerIdentifier' failed to satisfy constraint",
 		},
+		"a request's id":                {"reference=c6af9ac6-7b61-11e6-9a41-938812345678 " + account, "reference=c6af9ac6-7b61-11e6-9a41-938812345678 …6666"},
+		"a request's id, all digits":    {`id "12345678-1234-1234-1234-123456789012"`, `id "12345678-1234-1234-1234-123456789012"`},
+		"an account behind a dash":      {"awsmp-7b61-11e6-9a41-" + account, "awsmp-7b61-11e6-9a41-…6666"},
+		"an account, one group short":   {"c6af9ac6-7b61-11e6-" + account, "c6af9ac6-7b61-11e6-…6666"},
+		"an account before a UUID":      {account + "-c6af9ac6-7b61-11e6-9a41-938812345678", "…6666-c6af9ac6-7b61-11e6-9a41-938812345678"},
+		"an account glued to a UUID":    {account + "c6af9ac6-7b61-11e6-9a41-938812345678", "…6666c6af9ac6-7b61-11e6-9a41-…5678"},
+		"a UUID as somebody's name":     {"customerIdentifier=c6af9ac6-7b61-11e6-9a41-938812345678", "customerIdentifier=…5678"},
 		"other numbers stay":            {"2147483647 units, 1773156000123 ms, 2026-03-10T14:00:00Z", "2147483647 units, 1773156000123 ms, 2026-03-10T14:00:00Z"},
 		"other words about tokens stay": {"ExpiredTokenException: The security token included in the request is expired", "ExpiredTokenException: The security token included in the request is expired"},
 	} {
@@ -60,6 +69,39 @@ func TestMask(t *testing.T) {
 				t.Errorf("masked twice it is %s", again)
 			}
 		})
+	}
+}
+
+// Whatever a request's id and an account are, and wherever they stand side by side: the one is all there, the other is not.
+func TestMaskTellsRequestsFromAccounts(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 10))
+	some := func(letters string, n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = letters[random.IntN(len(letters))]
+		}
+		return string(b)
+	}
+	const digits, hex, mixed = "0123456789", "0123456789abcdef", "0123456789ABCDEFabcdef"
+	for range 200 {
+		letters := []string{digits, hex, mixed}[random.IntN(3)]
+		request := fmt.Sprintf("%s-%s-%s-%s-%s", some(letters, 8), some(letters, 4), some(letters, 4), some(letters, 4), some([]string{digits, hex}[random.IntN(2)], 12))
+		account := some(digits, 12)
+		for _, form := range []string{
+			"reference=%[1]s account %[2]s", `"request %[1]s" of arn:aws:sqs:us-east-1:%[2]s:awsmp-work`, "arn:aws:sqs:us-east-1:%[2]s:%[1]s",
+			"%[2]s#api_calls#2026-03-10T14:00:00 (%[1]s)", "https://sqs.us-east-1.amazonaws.com/%[2]s/%[1]s", "arn%%3Aaws%%3Asqs%%3Aus-east-1%%3A%[2]s%%3Aq %[1]s",
+			"%[2]s,%[1]s,%[2]s", "%[1]s:%[2]s", "[%[1]s %[1]s]%[2]s",
+		} {
+			text := fmt.Sprintf(form, request, account)
+			got := telemetry.Mask(text)
+			if want := fmt.Sprintf(form, request, metering.Masked(account)); got != want {
+				t.Fatalf("%s\nis masked as %s", text, got)
+			}
+			if again := telemetry.Mask(got); again != got {
+				t.Fatalf("masked twice it is %s", again)
+			}
+		}
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 
 // Mask masks every identifier that it recognises in a text down to its last four characters: license ARNs, accounts of twelve
 // digits wherever they stand (in sort keys, in the addresses of queues, in ARNs), and values by the name that stands before
-// them. Any number of twelve digits counts as an account. Masking twice is masking once.
+// them. Any number of twelve digits counts as an account, unless it ends a UUID: those are the ids of requests, by which a line is
+// found. Masking twice is masking once.
 //
 // A legacy product's identifiers look like any word: they are recognised by name alone.
 func Mask(text string) string {
@@ -22,7 +23,7 @@ func Mask(text string) string {
 }
 
 // identifier is a form in which an identifier stands in text. What the group "id" holds is masked, the rest stays: of a
-// queue's address or a table's ARN only the account.
+// queue's address or a table's ARN only the account, and all of a match in which the group has no part.
 type identifier struct {
 	form   *regexp.Regexp
 	id     int // of the group
@@ -42,7 +43,7 @@ var identifiers = sync.OnceValue(func() []identifier {
 			`(?:=|\\?"\s*:\s*)\\?"?(?P<id>[^\s"'\\,;&})]+)`)},
 		// A value that AWS did not accept: Value '…' at 'usageRecords.1.member.customerIdentifier' failed to satisfy constraint.
 		{form: regexp.MustCompile(`(?i)value '(?P<id>[^']*)' at '[^']*(?:licenseArn|accountId|customerIdentifier|token)'`)},
-		{form: regexp.MustCompile(`(?P<id>[0-9]+)`), length: 12},
+		{form: regexp.MustCompile(`\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|(?P<id>[0-9]+)`), length: 12},
 	}
 	for i := range list {
 		list[i].id = list[i].form.SubexpIndex("id")
@@ -55,7 +56,7 @@ func (i identifier) mask(text string) string {
 	done := 0
 	for _, at := range i.form.FindAllStringSubmatchIndex(text, -1) {
 		from, to := at[2*i.id], at[2*i.id+1]
-		if i.length > 0 && to-from != i.length {
+		if from < 0 || i.length > 0 && to-from != i.length {
 			continue
 		}
 		b.WriteString(text[done:from])

@@ -92,8 +92,11 @@ func withoutValues(err error, fields map[string]string) error {
 		return err
 	}
 	for _, v := range fields {
-		if v != "" && strings.Contains(err.Error(), v) {
-			return &awsapi.Error{Class: known.Class, Operation: known.Operation, Resource: known.Resource, Err: errors.New("refused; the service's words repeat a field's value")}
+		if v != "" && strings.Contains(known.Err.Error(), v) { // all else is ours
+			return &awsapi.Error{
+				Class: known.Class, Operation: known.Operation, Resource: known.Resource, Hint: known.Hint,
+				Err: errors.New("refused; the service's words repeat a field's value"),
+			}
 		}
 	}
 	return err
