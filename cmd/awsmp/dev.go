@@ -95,7 +95,7 @@ func newDevCommand() *cobra.Command {
 	flags.StringVar(&f.seller.Name, "seller", "", "your name on the registration page")
 	flags.StringVar(&f.seller.Product, "product-name", "", "your product's name on the registration page")
 	flags.StringVar(&f.seller.Support, "support", "", "where buyers find help: a mail address or an https address")
-	flags.StringVar(&f.seller.Continue, "continue-url", "", "https address of your product, where a registered buyer goes on")
+	flags.StringVar(&f.seller.Continue, "continue-url", "", "address of your product, where a registered buyer goes on: https, or http on localhost")
 	return cmd
 }
 
@@ -116,8 +116,16 @@ func (f devFlags) options() (o dev.Options, err error) {
 	if o.Registration.Fields, err = registration.ParseFields(f.fields); err != nil {
 		return o, fmt.Errorf("--registration-fields: %w", err)
 	}
-	if err := dev.CheckRegistration(o); err != nil {
-		return o, err
+	for _, v := range []struct {
+		flag string
+		registration.Seller
+	}{
+		{"seller", registration.Seller{Name: f.seller.Name}}, {"product-name", registration.Seller{Product: f.seller.Product}},
+		{"support", registration.Seller{Support: f.seller.Support}}, {"continue-url", registration.Seller{Continue: f.seller.Continue}},
+	} {
+		if err := dev.CheckRegistration(dev.Options{Registration: registration.Settings{Seller: v.Seller}}); err != nil {
+			return o, fmt.Errorf("--%s: %w", v.flag, err)
+		}
 	}
 	if f.at != "" {
 		if o.At, err = parseInstant(f.at); err != nil {

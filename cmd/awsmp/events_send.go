@@ -73,6 +73,9 @@ func (f *sendFlags) now(ctx context.Context) (time.Time, error) {
 	return clock.Now, err
 }
 
+// eventShape is the hint for what is no event.
+const eventShape = "one event, or an array of them: awsmp events send license-updated --print shows one"
+
 func (f *sendFlags) fromFile(in io.Reader) ([]byte, error) {
 	name := f.file
 	if name == "-" {
@@ -92,7 +95,11 @@ func (f *sendFlags) fromFile(in io.Reader) ([]byte, error) {
 	case len(text) > maxEventFile:
 		return nil, &failure{exitError, fmt.Errorf("%s is larger than %d bytes", name, maxEventFile), "send fewer events at a time"}
 	case !json.Valid(text):
-		return nil, &failure{exitError, fmt.Errorf("%s is no JSON", name), "one event, or an array of them: awsmp events send license-updated --print shows one"}
+		return nil, &failure{exitError, fmt.Errorf("%s is no JSON", name), eventShape}
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(text, &list) == nil && len(list) == 0 && bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		return nil, &failure{exitUsage, fmt.Errorf("%s is an empty array: there is no event in it", name), eventShape}
 	}
 	return text, nil
 }
@@ -155,7 +162,14 @@ func told(results []dev.EventResult) string {
 				changed++
 			}
 		}
-		fmt.Fprintf(&b, "%s of %s changed.\n", ledger.Thousands(int64(changed)), ledger.Counted(int64(len(r.Licenses)), "license"))
+		fmt.Fprintf(&b, "%s of %s changed", ledger.Thousands(int64(changed)), ledger.Counted(int64(len(r.Licenses)), "license"))
+		switch {
+		case changed == 0:
+			b.WriteString(": what the table holds is newer, or the same")
+		case changed < len(r.Licenses):
+			b.WriteString(": of the others what the table holds is newer, or the same")
+		}
+		b.WriteString(".\n")
 		for _, c := range r.Licenses {
 			fmt.Fprintf(&b, "  %s of %s: ", c.License, c.Account)
 			if c.Status != "" {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -69,8 +70,18 @@ func (f *sendFlags) toStage(ctx context.Context, out io.Writer, text []byte) err
 		fmt.Fprintf(out, "%s: event %s\n", e.Type, e.ID)
 	}
 	_, err = fmt.Fprintf(out, "Sent %s to stage %s, on the bus %s in %s. What became of it:\n  aws logs tail /aws/lambda/%s --region %s --since 5m\n",
-		ledger.Counted(int64(len(sent)), "event"), f.event.Stage, f.bus, f.region, f.function, f.region)
+		ledger.Counted(int64(len(sent)), "event"), f.event.Stage, f.bus, f.region, functionName(f.function), f.region)
 	return err
+}
+
+// functionName is the name of a function, as its log group has it. Lambda takes an ARN and a part of one in its place, each with an alias
+// or a version behind it too (AWS Lambda API reference, GetFunctionConfiguration).
+func functionName(function string) string {
+	if _, name, found := strings.Cut(function, ":function:"); found {
+		function = name
+	}
+	name, _, _ := strings.Cut(function, ":")
+	return name
 }
 
 // forStage reads the events, and refuses those that are not of the stage: with the Marketplace's own source they would be taken for real by

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,28 +15,30 @@ import (
 	"github.com/awsmp/metering/internal/dev"
 	"github.com/awsmp/metering/internal/ledger"
 	"github.com/awsmp/metering/internal/metering"
+	"github.com/awsmp/metering/internal/pipeline"
 )
 
 const refusedLong = `Deal with usage that the Marketplace refused.
 
-The books (awsmp status, GET /v1/ledger) name what was refused or rejected, and why. Where the cause has been put right, awsmp
-refused retry sends it once more.`
+awsmp refused list shows what was refused, what for, and for how long its hour can still be billed. When the cause has been put
+right, awsmp refused retry sends it once more.`
 
 const refusedExample = `  # A buyer was suspended for two hours, and is active again.
+  awsmp refused list
   awsmp refused retry --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef --dry-run
   awsmp refused retry --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef`
 
 func newRefusedCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "refused",
-		Short:   "Send refused usage once more",
+		Short:   "Show refused usage, and send it once more",
 		Long:    refusedLong,
 		Example: refusedExample,
 		Args:    knownCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(newRefusedRetryCommand())
+	cmd.AddCommand(newRefusedListCommand(), newRefusedRetryCommand())
 	return cmd
 }
 
@@ -49,8 +52,8 @@ There is a day for it: an hour can be billed for 24 hours from its start, and ho
 on the 1st.
 
 Nothing is billed twice. What is billed, may be billed, or was rejected for what it holds is left as it is, and the command
-says so. One thing it cannot know: do not retry what you have metered in another way since, as a later hour's usage or under
-another license.`
+says so. So is all usage that is metered by customer identifier: its sale may have been billed by license since. One thing it
+cannot know: do not retry what you have metered in another way since, as a later hour's usage or under another license.`
 
 const retryExample = `  # Look first.
   awsmp refused retry --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef --dry-run
@@ -75,7 +78,7 @@ func newRefusedRetryCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if retry.License == "" {
-				return misused(cmd, errors.New("--license is needed: the licenseArn of the refused usage"))
+				return misused(cmd, errors.New("--license is needed: the licenseArn of the refused usage, which awsmp refused list shows"))
 			}
 			if retry.Hour != "" {
 				if _, err := metering.ParseHour(retry.Hour); err != nil {
@@ -96,7 +99,7 @@ func newRefusedRetryCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&retry.License, "license", "", "licenseArn of the refused usage; for a product of the old kind, what stands in its place")
+	flags.StringVar(&retry.License, "license", "", "licenseArn of the refused usage")
 	flags.StringVar(&retry.Account, "account", "", "of this customerAWSAccountId only")
 	flags.StringVar(&retry.Dimension, "dimension", "", "of this dimension only")
 	flags.StringVar(&retry.Hour, "hour", "", "of this hour only, as in 2026-03-31T14")
@@ -124,28 +127,37 @@ func writeRetried(out io.Writer, r dev.Retried) error {
 	}
 	if len(r.Reopened) > 0 {
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "  HOUR\tACCOUNT\tDIMENSION\tUNITS\tREFUSED FOR\tCAN BE BILLED UNTIL")
-		for i, f := range r.Reopened {
-			if i == maxRetriedShown {
-				break
-			}
-			why := string(f.Status)
-			if f.Reason != "" {
-				why = f.Reason
-			}
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\n", f.Hour, ledger.Shown(f.Account), ledger.Shown(f.Dimension), ledger.Thousands(f.Units), ledger.Shown(why), f.LostAt.Format(time.RFC3339))
+		fmt.Fprintln(table, refusalHeader)
+		for _, f := range r.Reopened[:min(len(r.Reopened), maxRetriedShown)] {
+			fmt.Fprintln(table, refusalCells(f))
 		}
 		_ = table.Flush() // a strings.Builder never fails
 		if more := len(r.Reopened) - maxRetriedShown; more > 0 {
 			fmt.Fprintf(&b, "  and %s more: --json lists all of them\n", ledger.Counted(int64(more), "record"))
 		}
 	}
-	if len(r.Skipped) > 0 {
-		b.WriteString("Left as they are:\n")
-	}
-	for _, s := range r.Skipped {
-		fmt.Fprintf(&b, "  %s, %s, %s\n", ledger.Counted(int64(s.Records), "record"), ledger.Counted(s.Units, "unit"), s.Why)
-	}
+	writeSkipped(&b, r.Skipped, r.Older)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+const refusalHeader = "  HOUR\tACCOUNT\tDIMENSION\tUNITS\tREFUSED FOR\tCAN BE BILLED UNTIL"
+
+// refusalCells is a refused record as a line of a table under refusalHeader.
+func refusalCells(f pipeline.Refusal) string {
+	why := cmp.Or(f.Reason, string(f.Status))
+	return fmt.Sprintf("  %s\t%s\t%s\t%s\t%s\t%s", f.Hour, ledger.Shown(f.Account), ledger.Shown(f.Dimension), ledger.Thousands(f.Units), ledger.Shown(why), f.LostAt.Format(time.RFC3339))
+}
+
+// writeSkipped says what stays as it is: records with an obstacle, and those of older hours.
+func writeSkipped(b *strings.Builder, skipped []pipeline.Skipped, older int) {
+	if len(skipped) > 0 || older > 0 {
+		b.WriteString("Left as they are:\n")
+	}
+	for _, s := range skipped {
+		fmt.Fprintf(b, "  %s, %s, %s\n", ledger.Counted(int64(s.Records), "record"), ledger.Counted(s.Units, "unit"), s.Why)
+	}
+	if older > 0 {
+		fmt.Fprintf(b, "  %s of hours that can no longer be billed, however they ended\n", ledger.Counted(int64(older), "record"))
+	}
 }

@@ -36,7 +36,8 @@ func (m *Machine) postEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		return // the caller is gone
+		fail(w, http.StatusBadRequest, errBrokenOff.Error()+"; nothing of it was applied", "send it again")
+		return
 	}
 	ctx := context.WithoutCancel(r.Context()) // an agreement's licenses are not left half way
 	if body = bytes.TrimSpace(body); !bytes.HasPrefix(body, []byte("[")) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 
@@ -22,6 +21,7 @@ POST /v1/usage   usage as text/csv, application/x-ndjson or application/json; wi
 POST /v1/events  an EventBridge event of the Marketplace, or an array of them: buyers come and leave
 GET  /v1/status  the clock, what waits, licenses in their last hour, the stages
 GET  /v1/ledger  the books; ?license=, ?hour=, ?from= and ?to= narrow them
+GET  /v1/refused  refused usage that can be sent once more, newest hour first; ?license= narrows it
 POST /v1/refused/retry  {"licenseArn": "arn:…"}: refused usage is sent once more; "dimension", "hour" and "dryRun" narrow it
 GET  /v1/clock   the time; POST {"advance": "90m"} or {"to": "2026-03-10T15:00:00Z"} moves it
 POST /register   a buyer's first click, as AWS Marketplace posts it
@@ -33,11 +33,12 @@ GET  /_simulator/ledger  what it billed; GET /_simulator/ lists the rest
 `
 
 // Handler serves the node's own endpoints under /v1/, registration, a word for browsers at /, and everything else to the simulator.
-// Requests of other sites' pages are refused, but for a buyer's first click: AWS Marketplace's page posts it.
+// Requests of other sites' pages are refused, but for a buyer's first click.
 func (m *Machine) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/usage", only(m.postUsage, http.MethodPost))
 	mux.HandleFunc("/v1/events", only(m.postEvents, http.MethodPost))
+	mux.HandleFunc("/v1/refused", only(m.getRefused, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/v1/refused/retry", only(m.postRetry, http.MethodPost))
 	mux.HandleFunc("/v1/status", only(m.getStatus, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/v1/ledger", only(m.getLedger, http.MethodGet, http.MethodHead))
@@ -61,29 +62,7 @@ func (m *Machine) Handler() http.Handler {
 		fail(w, http.StatusNotFound, fmt.Sprintf("%s %s is not served here: the Marketplace is at %s", r.Method, r.URL.Path, m.options.MarketplaceEndpoint),
 			"GET / lists what is")
 	})
-	foreign := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusForbidden, "the request comes from a page of another site", "use curl or a program; pages elsewhere have no say here")
-	})
-	protection := http.NewCrossOriginProtection()
-	protection.SetDenyHandler(foreign)
-	protection.AddInsecureBypassPattern("POST " + registerPath)
-	guarded := protection.Handler(mux)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Origin") != "" && !local(r.Host) && r.URL.Path != registerPath { // a name of somebody's that has come to lead here
-			foreign(w, r)
-			return
-		}
-		guarded.ServeHTTP(w, r)
-	})
-}
-
-// local reports whether a Host header names this machine by an address or as localhost, which no other site can.
-func local(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.Trim(host, "[]")
-	return host == "localhost" || net.ParseIP(host) != nil
+	return guarded(mux)
 }
 
 // Problem is the body of every answer that is an error.
@@ -133,11 +112,17 @@ func only(serve http.HandlerFunc, methods ...string) http.HandlerFunc {
 	}
 }
 
+// errBrokenOff is a body that ended before its end. Whoever sent it may still listen: it may be a proxy that gave up halfway.
+var errBrokenOff = errors.New("the body broke off")
+
 // readCommand reads a small JSON object and refuses members that are not known.
 func readCommand(w http.ResponseWriter, r *http.Request, into any) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCommand))
+	if errors.As(err, new(*http.MaxBytesError)) {
+		return fmt.Errorf("the body is larger than %d bytes", maxCommand)
+	}
 	if err != nil {
-		return err
+		return errBrokenOff
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()

@@ -128,7 +128,8 @@ func usageBody(w http.ResponseWriter, r *http.Request) (io.Reader, usagefile.For
 			return nil, "", false
 		}
 		if err != nil {
-			return nil, "", false // the caller is gone
+			fail(w, http.StatusBadRequest, errBrokenOff.Error()+"; nothing of it was written", "send it again")
+			return nil, "", false
 		}
 		return newElements(bytes.NewReader(document)), usagefile.NDJSON, true
 	}

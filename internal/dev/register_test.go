@@ -84,7 +84,10 @@ func TestOnlyAFirstClickComesFromAnotherSite(t *testing.T) {
 		{"POST", "/register/", 403}, {"POST", "//register", 403}, {"POST", "/v1/events", 403}, {"POST", "/v1/usage", 403}, {"POST", "/v1/clock", 403},
 		{"POST", "/_simulator/reset", 403}, {"PUT", "/register", 403},
 	} {
-		for _, host := range []string{"", "register.example"} { // a name that leads here
+		for _, host := range []string{"", "localhost:8787", "register.example"} { // the last is a name that leads here
+			if host == "register.example" {
+				at.status = http.StatusForbidden
+			}
 			r, err := http.NewRequestWithContext(t.Context(), at.method, m.server.URL+at.path, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -23,6 +23,7 @@ const (
 // What can be done, where many causes share it.
 const (
 	mend  = "Mend the row, and its whole hour comes back by itself while it can be billed."
+	again = "awsmp refused retry, while the hour can be billed."
 	atAWS = "Only this record was refused, not the others of its call. "
 )
 
@@ -58,7 +59,7 @@ func explanations() map[string]Explanation {
 	texts := map[string]Explanation{
 		// The Marketplace's verdicts and ours on time.
 		string(metering.CustomerNotSubscribed): {"", "the buyer has no active agreement, or a suspended account",
-			"When the buyer is active again: awsmp refused retry, while the hour can be billed."},
+			"When the buyer is active again: " + again},
 		string(metering.DuplicateRecord): {"", "another quantity was billed for this hour before",
 			"The first quantity stands. Find out who else meters this license; book the difference in the current hour, once."},
 		string(metering.AggregationExpired): {"", "the hour could no longer be billed when the row was found", "Find out why the row came so late; past hours are closed for good."},
@@ -69,10 +70,14 @@ func explanations() map[string]Explanation {
 
 		// Exceptions of the Marketplace that a single record causes.
 		metering.ExceptionDimension: {"", "the product has no dimension of this name",
-			"Define the dimension in the AWS Marketplace Management Portal (names are case-sensitive), then awsmp refused retry, while the hour can be billed."},
-		metering.ExceptionTimestamp:     {"", "the Marketplace finds the hour outside the time that it takes usage for", "Check the clocks; past hours are closed for good."},
-		metering.ExceptionLicense:       {"", "the license does not exist, is another account's, or was not active in that hour", "Compare license and account with the buyer's registration."},
-		metering.ExceptionIdentifier:    {"", "the Marketplace knows no customer with this identifier", "Compare it with the buyer's registration."},
+			"Define the dimension in the AWS Marketplace Management Portal (names are case-sensitive), then " + again},
+		metering.ExceptionTimestamp: {"", "the Marketplace finds the hour outside the time that it takes usage for",
+			"Check the clocks, and from when on the license was active; then " + again + " Past hours are closed for good."},
+		metering.ExceptionLicense: {"", "the license does not exist, is another account's, or was not active in that hour",
+			"Compare license and account with the buyer's registration. When the license is active: " + again},
+		metering.ExceptionIdentifier: {"", "the Marketplace knows no customer with this identifier",
+			"Compare it with the buyer's registration. When the Marketplace knows the customer: " + again +
+				" What is metered by customer identifier stays refused: book it in the current hour, once."},
 		metering.ExceptionTag:           {"", "the Marketplace refused a tag", atAWS + "Tags take letters, digits, spaces and + - = . _ : / @."},
 		metering.ExceptionAllocations:   {"", "the Marketplace refused the allocations", atAWS + "Each combination of tags may stand once, and all must add up to the quantity."},
 		metering.ExceptionValidation:    {"", "the Marketplace refused the record's form", atAWS + "Compare it with the BatchMeterUsage reference."},
