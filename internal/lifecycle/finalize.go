@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/awsmp/metering/internal/faults"
 	"github.com/awsmp/metering/internal/metering"
 )
 
@@ -22,9 +23,6 @@ type Finalized struct {
 	Ended int `json:"ended"` // licenses that are inactive from now on
 }
 
-// maxTold is how many failures of a run are told one by one; where a table cannot be reached, all fail alike.
-const maxTold = 5
-
 // Run ends the last hour of each license for which it is over, as it stands when it is written (F31). One that fails holds up no
 // other; the next run tries it again.
 func (f *Finalizer) Run(ctx context.Context) (Finalized, error) {
@@ -34,28 +32,23 @@ func (f *Finalizer) Run(ctx context.Context) (Finalized, error) {
 	if err != nil {
 		err = fmt.Errorf("list the licenses in their last hour: %w", err)
 	}
-	problems, failed := []error{err}, 0
+	var failed faults.List
 	for _, d := range list {
 		if d.Expiry.After(now) {
 			continue
 		}
-		if err := ctx.Err(); err != nil {
-			problems = append(problems, fmt.Errorf("not every last hour that is over was ended: %w", err))
+		if over := ctx.Err(); over != nil {
+			err = errors.Join(err, fmt.Errorf("not every last hour that is over was ended: %w", over))
 			break
 		}
-		s, changed, err := f.Subscribers.ChangeSubscriber(ctx, metering.FinalizeAt(d.License, d.Account, now))
+		s, changed, fault := f.Subscribers.ChangeSubscriber(ctx, metering.FinalizeAt(d.License, d.Account, now))
 		switch {
-		case err != nil:
-			if failed++; failed <= maxTold {
-				problems = append(problems, fmt.Errorf("end the last hour of license %s: %w", metering.Masked(d.License), err))
-			}
+		case fault != nil:
+			failed.Add(fmt.Errorf("end the last hour of license %s: %w", metering.Masked(d.License), fault))
 		case changed:
 			done.Ended++
 			logger(f.Log).Info("last hour ended", "license", s.License, "account", s.Account, "status", s.Status)
 		}
 	}
-	if failed > maxTold {
-		problems = append(problems, fmt.Errorf("and %d errors more", failed-maxTold))
-	}
-	return done, errors.Join(problems...)
+	return done, errors.Join(err, failed.Err())
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/awsmp/metering/internal/faults"
 	"github.com/awsmp/metering/internal/lifecycle"
 	"github.com/awsmp/metering/internal/metering"
 )
@@ -49,17 +50,17 @@ func TestF31RemarkedBetweenListAndWrite(t *testing.T) {
 func TestFinalizerFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const licenses = 9
+	const licenses = faults.Told + 4
 	for i := range licenses {
 		w.apply(event(lifecycle.LicenseDeprovisioned, clock(10, 0, 0), ofLicense(fmt.Sprintf("%s%02d", licenseOne, i))))
 	}
-	refusing := &refusingMost{halfList{w.store}, licenseOne + "08"}
+	refusing := &refusingMost{halfList{w.store}, fmt.Sprintf("%s%02d", licenseOne, licenses-1)}
 	w.finalizer.Subscribers = refusing
 	done, err := w.finalizer.Run(w.ctx)
 	if done.Ended != 1 || !errors.Is(err, errRefused) || !errors.Is(err, errHalf) || !strings.Contains(err.Error(), "and 3 errors more") || strings.Contains(err.Error(), licenseOne) {
 		t.Errorf("%d ended: %v", done.Ended, err)
 	}
-	if n := strings.Count(err.Error(), "end the last hour of license …"); n != 5 {
+	if n := strings.Count(err.Error(), "end the last hour of license …"); n != faults.Told {
 		t.Errorf("%d failures told one by one", n)
 	}
 	w.finalizer.Subscribers = w.store

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/awsmp/metering/internal/awsapi"
+	"github.com/awsmp/metering/internal/faults"
 	"github.com/awsmp/metering/internal/metering"
 )
 
@@ -22,8 +23,6 @@ const (
 	// maxAhead bounds the calls that are prepared and wait for their start: what is marked as sent and then not reached
 	// in time looks like a call whose answer was lost.
 	maxAhead = 4
-	// maxProblems bounds the errors that one run reports one by one.
-	maxProblems = 8
 
 	// writeBack is what is left for the verdicts of the last call: 25 conditional writes at once, each repeated where the
 	// store throttles.
@@ -149,8 +148,7 @@ type run struct {
 	mu             sync.Mutex
 	report         metering.SendReport
 	fatal          error
-	problems       []error
-	moreProblems   int
+	problems       faults.List
 	throttledSince time.Time // zero after any call that was not throttled
 	suspects       suspects
 }
@@ -240,15 +238,7 @@ func (r *run) fail(err error) {
 }
 
 // problem notes an error that the other records do not suffer from.
-func (r *run) problem(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.problems) == maxProblems {
-		r.moreProblems++
-		return
-	}
-	r.problems = append(r.problems, err)
-}
+func (r *run) problem(err error) { r.problems.Add(err) }
 
 // count changes the report.
 func (r *run) count(change func(*metering.SendReport)) {
@@ -264,9 +254,5 @@ func (r *run) leave(n int) {
 func (r *run) result(ctx context.Context) (metering.SendReport, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err := errors.Join(append([]error{r.fatal, ctx.Err()}, r.problems...)...)
-	if r.moreProblems > 0 {
-		err = errors.Join(err, fmt.Errorf("and %d errors more", r.moreProblems))
-	}
-	return r.report, err
+	return r.report, errors.Join(r.fatal, ctx.Err(), r.problems.Err())
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/awsmp/metering/internal/faults"
 	"github.com/awsmp/metering/internal/metering"
 )
 
@@ -34,20 +35,20 @@ const finishBatch = 25
 func (e *Expirer) Run(ctx context.Context) (Expiry, error) {
 	var (
 		done Expiry
-		errs problems
+		errs faults.List
 	)
 	now := e.Now()
 	for h := range e.Rules.SweepHours(now) {
 		var batch []metering.Record
 		flush := func() {
 			if err := e.end(ctx, batch, now, &done); err != nil {
-				errs.add(err) // the next records may well succeed
+				errs.Add(err) // the next records may well succeed
 			}
 			batch = batch[:0]
 		}
 		for r, err := range e.Records.PendingRecords(ctx, h, "") {
 			if err != nil {
-				errs.add(fmt.Errorf("read pending records of %v: %w", h, err))
+				errs.Add(fmt.Errorf("read pending records of %v: %w", h, err))
 				break
 			}
 			if batch = append(batch, r); len(batch) == finishBatch {
@@ -59,7 +60,7 @@ func (e *Expirer) Run(ctx context.Context) (Expiry, error) {
 			return done, err
 		}
 	}
-	return done, errs.err()
+	return done, errs.Err()
 }
 
 // end ends a batch of records: what is lost is counted first, in one measure a cause, and then written in parallel (F44).

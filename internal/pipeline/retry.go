@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/awsmp/metering/internal/faults"
 	"github.com/awsmp/metering/internal/metering"
 )
 
@@ -86,12 +87,12 @@ func (r *Retrier) Run(ctx context.Context, what Retry) (Retried, error) {
 		return done, errors.New("retry refused records: of which product?")
 	}
 	var (
-		errs    problems
+		errs    faults.List
 		batch   []candidate
 		skipped = make(map[metering.Obstacle]*Skipped)
 	)
 	flush := func() {
-		errs.add(r.reopen(ctx, batch, what.DryRun))
+		errs.Add(r.reopen(ctx, batch, what.DryRun))
 		for _, c := range batch {
 			done.count(c, skipped)
 		}
@@ -99,7 +100,7 @@ func (r *Retrier) Run(ctx context.Context, what Retry) (Retried, error) {
 	}
 	for record, err := range r.read(ctx, what) {
 		if err != nil {
-			errs.add(fmt.Errorf("read the license's records: %w", err))
+			errs.Add(fmt.Errorf("read the license's records: %w", err))
 			break
 		}
 		if !what.includes(record) {
@@ -126,7 +127,7 @@ func (r *Retrier) Run(ctx context.Context, what Retry) (Retried, error) {
 	}
 	logger(r.Log).Info("retry of refused records", "license", metering.Masked(what.License), "dryRun", what.DryRun,
 		"reopened", len(done.Reopened), "units", done.Units, "older", done.Older)
-	return done, errs.err()
+	return done, errs.Err()
 }
 
 // read are the records to look at.

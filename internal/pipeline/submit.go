@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/awsmp/metering/internal/faults"
 	"github.com/awsmp/metering/internal/metering"
 )
 
@@ -80,14 +81,14 @@ func (s *Submitter) Run(ctx context.Context) (Submission, error) {
 func (d *desk) dryRun(ctx context.Context, lanes []iter.Seq2[metering.Record, error]) (int, error) {
 	var (
 		n     int
-		errs  problems
+		errs  faults.List
 		batch []metering.Record
 	)
 	flush := func() {
 		done, err := d.finishDry(ctx, batch)
 		n, batch = n+done, batch[:0]
 		if ctx.Err() == nil { // else it is time that they lacked
-			errs.add(err)
+			errs.Add(err)
 		}
 	}
 	for _, lane := range lanes {
@@ -96,7 +97,7 @@ func (d *desk) dryRun(ctx context.Context, lanes []iter.Seq2[metering.Record, er
 				break
 			}
 			if err != nil {
-				errs.add(err)
+				errs.Add(err)
 				continue
 			}
 			if r.SentQuantity.Whole {
@@ -111,7 +112,7 @@ func (d *desk) dryRun(ctx context.Context, lanes []iter.Seq2[metering.Record, er
 	if ctx.Err() != nil {
 		logger(d.Log).Warn("dry run: out of time; the next run goes on", "done", n)
 	}
-	return n, errs.err()
+	return n, errs.Err()
 }
 
 // finishDry ends a batch of records, and returns how many it has ended and the first error of the others.
