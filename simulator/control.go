@@ -66,7 +66,7 @@ func (s *Simulator) controlSuspension(in struct {
 	AccountID string `json:"accountId"`
 	Suspended *bool  `json:"suspended"`
 }) error {
-	if !wellFormedAccount(in.AccountID) || in.Suspended == nil {
+	if !buyersAccount(in.AccountID) || in.Suspended == nil {
 		return errors.New("accountId must be the buyer's 12 digits, suspended must be true or false")
 	}
 	return s.SuspendAccount(in.AccountID, *in.Suspended)

@@ -71,7 +71,7 @@ func (f firstClick) check(q url.Values) error {
 		return errors.New("to is missing: it must be the address of your registration page")
 	case err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" || to.User != nil:
 		return fmt.Errorf("to is %q: it must be the http or https address of your registration page", f.To)
-	case !wellFormedAccount(f.Token.AccountID) && (f.Token.AccountID != "" || f.Token.CustomerIdentifier == ""):
+	case !buyersAccount(f.Token.AccountID) && (f.Token.AccountID != "" || f.Token.CustomerIdentifier == ""):
 		return fmt.Errorf("accountId is %q: use the buyer's 12 digits", f.Token.AccountID)
 	case f.Token.LicenseARN != "" && !wellFormedARN(f.Token.LicenseARN):
 		return fmt.Errorf("licenseArn is %q: use the form %s, or leave it empty for a buyer without a license yet", f.Token.LicenseARN, firstClickLicense)

@@ -152,6 +152,7 @@ func TestFirstClickErrors(t *testing.T) {
 		"?to=http://h/&licenseArn=l-1":           "licenseArn is",
 		"?to=http://h/&accountId=x":              "accountId is",
 		"?to=http://h/&accountId=":               "accountId is",
+		"?to=http://h/&accountId=12":             "use the buyer's 12 digits",
 		"?to=http://h/&productCode=%20":          "productCode is",
 		"?to=http://h/&offerType=x":              "offerType is",
 		"?to=http://h/&expired=yes":              "expired is",

@@ -174,7 +174,7 @@ func (j *journal) readLine(line []byte, apply func(change) error) error {
 
 func (j *journal) damaged(line int, err error) error {
 	return journalFault(fmt.Errorf("line %d of the journal %s is damaged: %w", line, j.path, err),
-		"head -n %d %q > %q, and start from the new file: it ends before the damage", line-1, j.path, j.path+".sound")
+		"head -n %d %[2]q > %[3]q && mv %[3]q %[2]q", line-1, j.path, j.path+".sound")
 }
 
 // took counts a line that is in the file; text is what its checksum goes over.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -244,14 +245,19 @@ func TestJournalDamage(t *testing.T) {
 
 	try(t, os.WriteFile(broken, damaged["line lost"], 0o600))
 	_, err := simulator.New(simulator.Options{Journal: broken})
-	want := fmt.Sprintf("line 5 of the journal %s is damaged: its checksum does not match: it, or a line before it, was altered, lost or moved\n"+
-		"Try: head -n 4 %q > %q, and start from the new file: it ends before the damage", broken, broken, broken+".sound")
+	want := fmt.Sprintf("line 5 of the journal %[1]s is damaged: its checksum does not match: it, or a line before it, was altered, lost or moved\n"+
+		"Try: head -n 4 %[1]q > %[2]q && mv %[2]q %[1]q", broken, broken+".sound")
 	if err == nil || err.Error() != want {
 		t.Errorf("error\n%v\nwant\n%s", err, want)
 	}
-	sound := broken + ".sound" // as the error says
-	try(t, os.WriteFile(sound, join(lines[:4]), 0o600))
-	reopen(t, sound, simulator.Options{})
+	_, command, _ := strings.Cut(err.Error(), "\nTry: ")
+	if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", command, err, out)
+	}
+	if !bytes.Equal(contents(t, broken), join(lines[:4])) {
+		t.Errorf("%s does not leave the lines before the damage", command)
+	}
+	reopen(t, broken, simulator.Options{})
 }
 
 func TestJournalErrorsSayWhatToDo(t *testing.T) {

@@ -25,6 +25,9 @@ func wellFormedAccount(s string) bool { // ^[0-9]+$, 1..255
 	return s != "" && len(s) <= 255 && all(s, func(c byte) bool { return c >= '0' && c <= '9' })
 }
 
+// buyersAccount is stricter than the API's pattern: an account that is put here is of twelve digits, as every account of AWS.
+func buyersAccount(s string) bool { return len(s) == 12 && wellFormedAccount(s) }
+
 // wellFormedARN is the LicenseArn pattern of the API:
 // ^arn:aws[a-zA-Z-]*:[A-Za-z0-9][A-Za-z0-9_/.-]{0,62}:[A-Za-z0-9_/.-]{0,63}:[A-Za-z0-9_/.-]{0,63}:[A-Za-z0-9][A-Za-z0-9:_/+=,@.-]{0,1023}$
 func wellFormedARN(s string) bool {

@@ -175,6 +175,9 @@ func (s *Simulator) dimensionDefined(name string) bool {
 
 // IssueToken issues a registration token and returns its value, which is opaque and holds characters that must be form-encoded.
 func (s *Simulator) IssueToken(t Token) (string, error) {
+	if err := t.check(); err != nil {
+		return "", err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.ProductCode == "" {

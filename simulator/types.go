@@ -76,11 +76,18 @@ func (l License) check() error {
 	if !wellFormedARN(l.ARN) {
 		return fmt.Errorf("license ARN %q: use the form arn:aws:license-manager::111122223333:license:l-…", l.ARN)
 	}
-	if !wellFormedAccount(l.AccountID) {
+	if !buyersAccount(l.AccountID) {
 		return fmt.Errorf("license %s, account %q: use the buyer's 12 digits", l.ARN, l.AccountID)
 	}
 	if !wellFormedProductCode(l.ProductCode) {
 		return fmt.Errorf("license %s, product code %q: use at most 255 letters, digits and -/=:_.@", l.ARN, l.ProductCode)
+	}
+	return nil
+}
+
+func (t Token) check() error {
+	if t.AccountID != "" && !buyersAccount(t.AccountID) {
+		return fmt.Errorf("token of the account %q: use the buyer's 12 digits", t.AccountID)
 	}
 	return nil
 }
@@ -92,7 +99,7 @@ func (c Customer) check() error {
 	if !utf8.ValidString(c.Identifier) {
 		return fmt.Errorf("customer %q is no UTF-8 text: no call can name it", c.Identifier)
 	}
-	if c.AccountID != "" && !wellFormedAccount(c.AccountID) {
+	if c.AccountID != "" && !buyersAccount(c.AccountID) {
 		return fmt.Errorf("customer %q, account %q: use the buyer's 12 digits", c.Identifier, c.AccountID)
 	}
 	return nil

@@ -12,8 +12,9 @@ import (
 // What a caller hears of a row that was not simply written. Test for them with errors.Is.
 var (
 	// ErrHourCommitted means that the row's hour had its record before anything of the row was sent. Nothing was written.
-	// Book the quantity in the current hour, if at all.
-	ErrHourCommitted = errors.New("its hour has been metered already and nothing was written; book it in the current hour")
+	// Book the quantity in the current hour, if at all. In the last minutes of a license, that hour can be committed too; then the
+	// quantity can no longer be billed.
+	ErrHourCommitted = errors.New("its hour has been metered already and nothing was written; book it in the current hour; " + metering.CommittedForGood)
 	// ErrLate means that the row was written, and that all or part of what it holds came after its hour was metered. The row and
 	// the ledger name the quantity that is late: do not book it again.
 	ErrLate = errors.New("written, but late: its hour had been metered meanwhile; the ledger names what is late, do not book it again")

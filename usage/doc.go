@@ -9,7 +9,8 @@
 // For every row the caller hears exactly one of these:
 //
 //   - nil: written.
-//   - [ErrHourCommitted]: the hour was metered before anything was sent. Nothing was written: book it in the current hour.
+//   - [ErrHourCommitted]: the hour was metered before anything was sent. Nothing was written: book it in the current hour,
+//     once. Where that is refused too, the license is at its end.
 //   - [ErrLate]: written, but after its hour was metered. The row names what is late: do not book it again.
 //   - [ErrUnknown]: sent, and no answer came. Send it again, under the same token.
 //   - a [*Refusal]: it can never be billed as it is. Nothing was written.

@@ -61,6 +61,9 @@ func TestHourCommitted(t *testing.T) {
 	if len(rows) != 2 || !errors.Is(rows[0], usage.ErrHourCommitted) || !errors.Is(rows[1], usage.ErrHourCommitted) || errors.Is(err, usage.ErrLate) {
 		t.Fatalf("Flush: %v", err)
 	}
+	if !strings.Contains(rows[0].Error(), "book it in the current hour; "+metering.CommittedForGood) {
+		t.Errorf("it leads on nowhere: %v", rows[0])
+	}
 	if rows[0].Quantity != 5 || rows[1].Quantity != 10 || rows[1].Sent {
 		t.Errorf("named: %+v, %+v", rows[0].Row, rows[1].Row)
 	}

@@ -127,18 +127,18 @@ func openSource(ctx context.Context, in io.Reader, name string, bar *importBar) 
 // openImportStore opens the store in the data folder. A dry run makes neither: where there is no store, an empty one in a temporary
 // folder stands in for it.
 func openImportStore(ctx context.Context, f importFlags) (*sqlite.Store, func(), error) {
-	path := folder.Store(f.data)
+	dir := f.data
 	remove := func() {}
-	if _, err := os.Stat(path); f.dryRun && errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(folder.Store(dir)); f.dryRun && errors.Is(err, fs.ErrNotExist) {
 		empty, err := os.MkdirTemp("", "awsmp-dry-run-*")
 		if err != nil {
 			return nil, nil, fmt.Errorf("make a store for the dry run: %w", err)
 		}
-		path, remove = folder.Store(empty), func() { _ = os.RemoveAll(empty) }
-	} else if err := makeFolder(f.data); err != nil {
+		dir, remove = empty, func() { _ = os.RemoveAll(empty) }
+	} else if err := makeFolder(dir); err != nil {
 		return nil, nil, err
 	}
-	store, err := sqlite.Open(ctx, path, sqlite.Options{})
+	store, err := folder.OpenStore(ctx, dir)
 	if err != nil {
 		remove()
 		return nil, nil, err

@@ -22,6 +22,7 @@ import (
 	"github.com/awsmp/metering/internal/importer"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/store/sqlite"
+	"github.com/awsmp/metering/internal/store/sqlite/sqlitetest"
 )
 
 const importLicense = "arn:aws:license-manager::111122223333:license:l-1a2b3c4d5e6f708192a3b4c5d6e7f801"
@@ -30,7 +31,8 @@ const importLicense = "arn:aws:license-manager::111122223333:license:l-1a2b3c4d5
 func importNow() time.Time { return time.Date(2026, 3, 10, 12, 10, 0, 0, time.UTC) }
 
 // TestImportScripts runs the specification of awsmp import. The store's clock is set to 2026-03-10T12:10:00 with setclock; commit makes
-// the record of an hour, as the pipeline does; units says what the rows of the store add up to.
+// the record of an hour, as the pipeline does; older makes a store of the first version, and version asks for it; hold runs a command
+// while a node has the folder; units says what the rows of the store add up to.
 func TestImportScripts(t *testing.T) {
 	t.Parallel()
 	command := func(do func(ts *testscript.TestScript, store *sqlite.Store, args []string)) func(*testscript.TestScript, bool, []string) {
@@ -55,6 +57,25 @@ func TestImportScripts(t *testing.T) {
 				}
 				if got != args[0] {
 					ts.Fatalf("exit code %s, want %s", got, args[0])
+				}
+			},
+			"older": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(os.Mkdir(ts.MkAbs(args[0]), 0o755))
+				ts.Check(sqlitetest.FirstVersion(context.Background(), folder.Store(ts.MkAbs(args[0]))))
+			},
+			"version": func(ts *testscript.TestScript, _ bool, args []string) {
+				n, err := sqlitetest.Version(context.Background(), folder.Store(ts.MkAbs(args[0])))
+				ts.Check(err)
+				if fmt.Sprint(n) != args[1] {
+					ts.Fatalf("version %d, want %s", n, args[1])
+				}
+			},
+			"hold": func(ts *testscript.TestScript, neg bool, args []string) {
+				node, err := folder.Take(ts.MkAbs(args[0]))
+				ts.Check(err)
+				defer func() { ts.Check(folder.Release(node)) }()
+				if err := ts.Exec(args[1], args[2:]...); neg != (err != nil) {
+					ts.Fatalf("%v", err)
 				}
 			},
 			"setclock": command(func(ts *testscript.TestScript, store *sqlite.Store, _ []string) {

@@ -45,25 +45,20 @@ type Owner struct {
 // OpenFolder takes a folder that exists and opens the store in it. The error is an *InUseError or a *sqlite.Problem where one of them
 // is the cause.
 func OpenFolder(ctx context.Context, path string) (*Folder, error) {
-	name := folder.Lock(path)
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	file, err := folder.Take(path)
+	if errors.Is(err, folder.ErrTaken) {
+		owner, _ := OwnerOf(path) // it may not have written itself in yet
+		return nil, &InUseError{path, owner}
+	}
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, &sqlite.Problem{Path: path, Why: "this user may not write to it", Hint: "give this user write access, or use a folder of your own: awsmp dev --data ~/awsmp-data", Err: err}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("take the data folder: %w", err)
+		return nil, err
 	}
 	f := &Folder{path: path, lock: file}
-	if err := lock(file); err != nil {
-		_ = file.Close()
-		if !errors.Is(err, errLocked) {
-			return nil, fmt.Errorf("take the data folder: %w", err)
-		}
-		owner, _ := OwnerOf(path) // it may not have written itself in yet
-		return nil, &InUseError{path, owner}
-	}
 	if f.Store, err = sqlite.Open(ctx, folder.Store(path), sqlite.Options{}); err != nil {
-		_ = file.Close()
+		_ = folder.Release(file)
 		return nil, err
 	}
 	return f, nil
@@ -95,7 +90,7 @@ func (f *Folder) Announce(node string) error {
 
 // Close closes the store and gives the folder free.
 func (f *Folder) Close() error {
-	return errors.Join(f.Store.Close(), f.lock.Truncate(0), f.lock.Close())
+	return errors.Join(f.Store.Close(), f.lock.Truncate(0), folder.Release(f.lock))
 }
 
 // OwnerOf is the node that a folder names, which may have died since; the zero Owner where it names none.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/awsmp/metering/internal/intake"
+	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/usagefile"
 	"github.com/awsmp/metering/usage"
 )
@@ -204,7 +205,7 @@ func (t *taking) write() error {
 		case errors.Is(err, usage.ErrLate):
 			t.taken.Late++
 		case errors.Is(err, usage.ErrHourCommitted):
-			t.refuse(t.lines[i], CodeHourCommitted, "its hour is already committed", "book it in the current hour, under a key of its own")
+			t.refuse(t.lines[i], CodeHourCommitted, "its hour is already committed", "book it in the current hour, under a key of its own; "+metering.CommittedForGood)
 		case errors.As(err, &refusal):
 			t.refuse(t.lines[i], string(refusal.Reason), refusal.What, refusal.Hint)
 		default:

@@ -261,7 +261,8 @@ func TestUsageAfterItsHour(t *testing.T) {
 		t.Errorf("%d %+v", status, got)
 	}
 	status, got := m.post("application/json", "", object("2026-03-10T14:40:00", 5))
-	if status != 422 || len(got.Refused) != 1 || got.Refused[0].Code != dev.CodeHourCommitted {
+	if status != 422 || len(got.Refused) != 1 || got.Refused[0].Code != dev.CodeHourCommitted ||
+		got.Refused[0].Hint != "book it in the current hour, under a key of its own; "+metering.CommittedForGood {
 		t.Errorf("%d %+v", status, got)
 	}
 	m.advance(afternoon.Add(2 * 3600e9))

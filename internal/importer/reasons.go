@@ -20,7 +20,7 @@ const (
 func refusalOf(line int, err error) *usagefile.Refusal {
 	if errors.Is(err, usage.ErrHourCommitted) {
 		return &usagefile.Refusal{Code: codeCommitted, Line: line, Reason: "its hour is already committed, so nothing was added",
-			Hint: "give it a time of the current hour in the file of refused lines"}
+			Hint: "give it a time of the current hour in the file of refused lines; " + metering.CommittedForGood}
 	}
 	told, _ := errors.AsType[*usage.Refusal](err) // unknown let nothing else through
 	r := &usagefile.Refusal{Code: usagefile.Code(told.Reason), Line: line, Reason: told.What, Hint: intake.Hint(metering.Reason(told.Reason))}

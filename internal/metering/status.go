@@ -20,6 +20,10 @@ const (
 	DryRunSubmitted       Status = "DryRunSubmitted"
 )
 
+// CommittedForGood is what to say wherever usage of a committed hour is refused, and booking it in the current hour is the way out. The
+// current hour is committed in its license's last ten minutes alone, and then there is no other one.
+const CommittedForGood = "where that is refused too, the license is in its last minutes, and it can no longer be billed"
+
 // VerdictUnknown is the reason of a SubmissionExpired record that was sent and whose answer never came: it may be
 // billed, so it is never offered for billing again without asking AWS first.
 const VerdictUnknown = "VerdictUnknown"

@@ -23,9 +23,9 @@ type Table struct {
 var _ usage.Table = (*Table)(nil)
 
 // Open opens the store in a folder, which must exist, and makes the store where there is none. The error says what to do where the
-// store is locked or damaged, or was written by a newer release. The caller closes the table after the writer.
+// store is locked or damaged, was written by a newer release, or is of an older one whose node still runs. The caller closes the table after the writer.
 func Open(ctx context.Context, dir string) (*Table, error) {
-	store, err := sqlite.Open(ctx, folder.Store(dir), sqlite.Options{})
+	store, err := folder.OpenStore(ctx, dir)
 	if p, ok := errors.AsType[*sqlite.Problem](err); ok {
 		return nil, fmt.Errorf("open the store: %w\nTry: %s", err, p.Hint)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/awsmp/metering/internal/folder"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/store/sqlite"
+	"github.com/awsmp/metering/internal/store/sqlite/sqlitetest"
 	"github.com/awsmp/metering/usage"
 	"github.com/awsmp/metering/usage/local"
 )
@@ -102,4 +103,24 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 	if !errors.As(err, &problem) || !strings.Contains(err.Error(), "its folder does not exist\nTry: make the folder first") {
 		t.Errorf("%v, want a problem with a hint", err)
 	}
+}
+
+// A node of an older release that runs on the folder keeps its store as it is.
+func TestOpenBesideANodeOfAnOlderRelease(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := sqlitetest.FirstVersion(t.Context(), folder.Store(dir)); err != nil {
+		t.Fatal(err)
+	}
+	node, err := folder.Take(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = local.Open(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "a node of an older release runs on this folder\nTry: stop it first") {
+		t.Errorf("%v, want a problem with a hint", err)
+	}
+	if err := folder.Release(node); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir)
 }

@@ -17,6 +17,9 @@ type Problem struct {
 	Err  error // behind it, if any
 }
 
+// ErrOlderVersion is the cause of a Problem with a file of an older version that must not be migrated: see Options.
+var ErrOlderVersion = errors.New("the store is of an older version")
+
 func (p *Problem) Error() string { return p.Path + ": " + p.Why }
 
 func (p *Problem) Unwrap() error { return p.Err }

@@ -151,18 +151,18 @@ CREATE VIEW customer_profile AS SELECT
 FROM profile;
 `}
 
-// migrate brings the file to the newest version, in one transaction.
-func migrate(c *conn, steps []string) error {
-	at, err := version(c, len(steps))
+// migrate brings a file of the version oldest, or of a later one, to the newest version, in one transaction.
+func migrate(c *conn, oldest int, steps []string) error {
+	at, err := version(c, oldest, len(steps))
 	if err != nil || at == len(steps) {
 		return err
 	}
-	return c.transact(func() error { return upgrade(c, steps) })
+	return c.transact(func() error { return upgrade(c, oldest, steps) })
 }
 
 // upgrade takes the steps that are left.
-func upgrade(c *conn, steps []string) error {
-	at, err := version(c, len(steps)) // another process may have been faster, and of a newer release
+func upgrade(c *conn, oldest int, steps []string) error {
+	at, err := version(c, oldest, len(steps)) // another process may have been faster, and of another release
 	if err != nil || at == len(steps) {
 		return err
 	}
@@ -177,9 +177,9 @@ func upgrade(c *conn, steps []string) error {
 // fileVersion is one statement, so that all it reads is of one moment.
 const fileVersion = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id, pragma_user_version"
 
-// version is the file's version, 0 for an empty file. A file of somebody else, or of a newer release than one that knows the
-// versions up to newest, is a *Problem.
-func version(c *conn, newest int) (int, error) {
+// version is the file's version, 0 for an empty file. A file of somebody else, one of an older version than oldest, or one of a
+// newer release than one that knows the versions up to newest, is a *Problem.
+func version(c *conn, oldest, newest int) (int, error) {
 	var application, at, tables int64
 	err := c.query(fileVersion, nil, func(v []driver.Value) (bool, error) {
 		application, _ = v[0].(int64)
@@ -198,6 +198,11 @@ func version(c *conn, newest int) (int, error) {
 		return 0, &Problem{
 			Path: c.path, Why: fmt.Sprintf("a newer release wrote it: it has version %d, this program knows %d", at, newest),
 			Hint: "use that release, or a newer one; nothing was changed",
+		}
+	case at > 0 && at < int64(oldest):
+		return 0, &Problem{
+			Path: c.path, Why: fmt.Sprintf("it is of an older release: it has version %d, this program writes %d", at, newest),
+			Hint: "open it with a node of this release first; nothing was changed", Err: ErrOlderVersion,
 		}
 	}
 	return int(at), nil

@@ -72,7 +72,7 @@ func TestStepsAreTakenInTurn(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "usage.db")
 	for _, steps := range [][]string{{stepOne}, {stepOne}, {stepOne, stepTwo}, {stepOne, stepTwo}} {
-		if err := migrate(dialed(t, path), steps); err != nil {
+		if err := migrate(dialed(t, path), 1, steps); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestStepsAreTakenInTurn(t *testing.T) {
 	}
 	// An older release, which knows one step, leaves it as it is.
 	var p *Problem
-	err := migrate(dialed(t, path), []string{stepOne})
+	err := migrate(dialed(t, path), 1, []string{stepOne})
 	if !errors.As(err, &p) || p.Why != "a newer release wrote it: it has version 2, this program knows 1" {
 		t.Errorf("an older release: %v", err)
 	}
@@ -97,18 +97,18 @@ func TestStepThatFailsLeavesTheFileAsItWas(t *testing.T) {
 	for name, first := range map[string][]string{"an empty file": nil, "an older file": {stepOne}} {
 		path := filepath.Join(t.TempDir(), "usage.db")
 		if first != nil {
-			if err := migrate(dialed(t, path), first); err != nil {
+			if err := migrate(dialed(t, path), 1, first); err != nil {
 				t.Fatal(err)
 			}
 		}
 		want := content(t, path)
 		c := dialed(t, path)
-		err := migrate(c, []string{stepOne, stepTwo, "CREATE TABLE three (n INTEGER); INSERT INTO nowhere VALUES (1)"})
+		err := migrate(c, 1, []string{stepOne, stepTwo, "CREATE TABLE three (n INTEGER); INSERT INTO nowhere VALUES (1)"})
 		if err == nil || err.Error() != "migrate the store from version 2: SQL logic error: no such table: nowhere (1)" {
 			t.Errorf("%s: %v", name, err)
 		}
 		same(t, name, want, content(t, path))
-		if err := migrate(c, []string{stepOne, stepTwo}); err != nil { // the connection is of use again
+		if err := migrate(c, 1, []string{stepOne, stepTwo}); err != nil { // the connection is of use again
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -119,15 +119,56 @@ func TestNewerReleaseOvertakes(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "usage.db")
 	c := dialed(t, path)
-	if err := migrate(dialed(t, path), []string{stepOne, stepTwo}); err != nil {
+	if err := migrate(dialed(t, path), 1, []string{stepOne, stepTwo}); err != nil {
 		t.Fatal(err)
 	}
 	want := content(t, path)
 	var p *Problem
-	if err := c.transact(func() error { return upgrade(c, []string{stepOne}) }); !errors.As(err, &p) {
+	if err := c.transact(func() error { return upgrade(c, 1, []string{stepOne}) }); !errors.As(err, &p) {
 		t.Errorf("upgrade: %v, want a *Problem", err)
 	}
 	same(t, "the file after it", want, content(t, path))
+}
+
+// Who must keep the version leaves an older file as it is, also where it becomes one between the look at the version and the lock.
+func TestKeptVersion(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "usage.db")
+	c := dialed(t, path)
+	if err := migrate(c, 1, migrations[:1]); err != nil {
+		t.Fatal(err)
+	}
+	want := content(t, path)
+	for name, open := range map[string]func() error{
+		"Open": func() error {
+			_, err := Open(t.Context(), path, Options{KeepVersion: true})
+			return err
+		},
+		"an older release overtakes": func() error {
+			return c.transact(func() error { return upgrade(c, len(migrations), migrations) })
+		},
+	} {
+		var p *Problem
+		if err := open(); !errors.As(err, &p) || !errors.Is(err, ErrOlderVersion) || p.Hint == "" {
+			t.Errorf("%s: %v, want a *Problem that is ErrOlderVersion", name, err)
+		}
+		same(t, name, want, content(t, path))
+	}
+
+	for name, path := range map[string]string{"no file": filepath.Join(t.TempDir(), "usage.db"), "a file of this version": path} {
+		if name != "no file" {
+			if err := migrate(c, 1, migrations); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := Open(t.Context(), path, Options{KeepVersion: true}.Unsynced())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestManyOpenAtOnce(t *testing.T) {
@@ -168,7 +209,7 @@ func TestLastHoursOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "usage.db")
 	c := dialed(t, path)
-	if err := migrate(c, migrations[:1]); err != nil {
+	if err := migrate(c, 1, migrations[:1]); err != nil {
 		t.Fatal(err)
 	}
 	for license, expiry := range map[string]string{"a": "2026-03-10T16:20:00Z", "b": "2026-03-10T16:19:59.999999999Z", "c": "2026-03-01T00:30:00.5Z", "d": "soon"} {

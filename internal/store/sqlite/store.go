@@ -18,6 +18,9 @@ type Options struct {
 	Patience time.Duration
 	// PageBytes is the size of a page that a read hands out at once: 1 MiB. A page holds one item at least.
 	PageBytes int
+	// KeepVersion makes Open fail with ErrOlderVersion where the file is of an older version, and leave it as it is: for a program
+	// beside a node, which may be of the release that wrote the file.
+	KeepVersion bool
 
 	unsynced bool // no change waits for the disk: for tests that lose no power
 }
@@ -64,7 +67,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		changes: make(chan change, 1024), closing: make(chan struct{}), served: make(chan struct{}),
 	}
 	patience := cmp.Or(max(o.Patience, 0), defaultPatience)
-	if err := s.open(patience, o.unsynced); err != nil {
+	if err := s.open(patience, o); err != nil {
 		s.hangUp()
 		return nil, err
 	}
@@ -72,16 +75,20 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) open(patience time.Duration, unsynced bool) (err error) {
+func (s *Store) open(patience time.Duration, o Options) (err error) {
 	// Nothing is changed, the journal's mode included, before it is known that the file is ours.
 	if s.writer, err = dial(s.path, patience); err != nil {
 		return err
 	}
-	if _, err := version(s.writer, len(migrations)); err != nil {
+	oldest := 1
+	if o.KeepVersion {
+		oldest = len(migrations)
+	}
+	if _, err := version(s.writer, oldest, len(migrations)); err != nil {
 		return err
 	}
 	synchronous := "PRAGMA synchronous = FULL"
-	if unsynced {
+	if o.unsynced {
 		synchronous = "PRAGMA synchronous = OFF"
 	}
 	for _, pragma := range []string{
@@ -94,7 +101,7 @@ func (s *Store) open(patience time.Duration, unsynced bool) (err error) {
 	if err := s.writer.logAhead(); err != nil {
 		return err
 	}
-	if err := migrate(s.writer, migrations); err != nil {
+	if err := migrate(s.writer, oldest, migrations); err != nil {
 		return err
 	}
 	for range readers {

@@ -1,13 +1,10 @@
 //go:build !(darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd)
 
-package dev
+package folder
 
-import (
-	"errors"
-	"os"
-)
-
-var errLocked = errors.New("locked by another process")
+import "os"
 
 // lock does nothing here: the syscall package of this system has no flock.
 func lock(*os.File) error { return nil }
+
+func unlock(*os.File) error { return nil }
