@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/awsmp/metering/internal/dev"
 	"github.com/awsmp/metering/internal/ledger"
@@ -68,11 +70,20 @@ func newClockCommand() *cobra.Command {
 			return err
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) && strings.Trim(unknown.GetSpecifiedName(), "0123456789.") == "" { // as in advance -5m
+			return misused(cmd, errBack)
+		}
+		return cmd.Parent().FlagErrorFunc()(cmd, err)
+	})
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	r.flags(flags)
 	return cmd
 }
+
+var errBack = errors.New("the clock never goes back")
 
 func moveOf(args []string) (m dev.Move, err error) {
 	if len(args) == 0 {
@@ -84,7 +95,10 @@ func moveOf(args []string) (m dev.Move, err error) {
 	switch args[0] {
 	case "advance":
 		d, err := time.ParseDuration(args[1])
-		if err != nil || d < 0 {
+		if err == nil && d < 0 {
+			return m, errBack
+		}
+		if err != nil {
 			return m, fmt.Errorf("%q is no duration; write it as 90m or 24h", args[1])
 		}
 		m.Advance = d.String()

@@ -173,7 +173,10 @@ func runDev(ctx context.Context, out, errs io.Writer, f devFlags, o dev.Options)
 		return taken(errors.Join(err, listener.Close()), f)
 	}
 	defer func() { err = errors.Join(err, machine.Close(context.WithoutCancel(ctx))) }()
-	endpoint := "http://" + listener.Addr().String()
+	endpoint, exposed := addressOf(listener.Addr())
+	if exposed {
+		fmt.Fprintf(errs, "awsmp: anybody who reaches %s from elsewhere can read and write usage, move the clock and play events: there is no access control\n", f.addr)
+	}
 	if err := data.Announce(endpoint); err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -182,6 +185,18 @@ func runDev(ctx context.Context, out, errs io.Writer, f devFlags, o dev.Options)
 		return err
 	}
 	return summarizeDev(context.WithoutCancel(ctx), out, machine)
+}
+
+// addressOf is where programs on this machine find what listens on an address, and whether others may reach it too.
+func addressOf(a net.Addr) (endpoint string, exposed bool) {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok || tcp.IP.IsLoopback() {
+		return "http://" + a.String(), false
+	}
+	if tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("http://127.0.0.1:%d", tcp.Port), true
+	}
+	return "http://" + a.String(), true
 }
 
 // taken is why a node did not start.
@@ -232,8 +247,9 @@ func introduceDev(out io.Writer, endpoint string, f devFlags, m *dev.Machine) {
 	if f.marketplace != "" && m.Offset().Abs() > time.Minute {
 		fmt.Fprint(out, "The Marketplace has a clock of its own, and refuses usage that is too old or too far ahead by it.\n")
 	}
-	fmt.Fprintf(out, "\nWrite usage:\n  curl -sS -H 'Content-Type: application/json' -H 'Idempotency-Key: first' %s/v1/usage -d '{\"licenseArn\": %q, \"customerAWSAccountId\": \"111122223333\", \"dimension\": \"api_calls\", \"timestamp\": %q, \"quantity\": 3}'\n",
-		endpoint, exampleLicense, metering.Second(m.Now().Unix()))
+	now := metering.Second(m.Now().Unix())
+	fmt.Fprintf(out, "\nWrite usage:\n  curl -sS -H 'Content-Type: application/json' -H 'Idempotency-Key: first-%s' %s/v1/usage -d '{\"licenseArn\": %q, \"customerAWSAccountId\": \"111122223333\", \"dimension\": \"api_calls\", \"timestamp\": %q, \"quantity\": 3}'\n",
+		now, endpoint, exampleLicense, now) // a key stands for one body, and the next start prints another
 	fmt.Fprintf(out, "  awsmp import usage.csv%s\n", dataFlag(f.data))
 	fmt.Fprintf(out, "Move the clock:\n  awsmp clock advance 2h%s\n", dataFlag(f.data))
 	fmt.Fprintf(out, "Let a buyer leave:\n  awsmp events send license-deprovisioned%s\n", dataFlag(f.data))

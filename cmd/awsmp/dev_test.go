@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,7 +100,11 @@ func TestDevPrintsALineThatWorks(t *testing.T) {
 	t.Parallel()
 	needForSimulator(t, "curl", "--version")
 	p := startDev(t, filepath.Join(t.TempDir(), "month end"), "--at", "2026-03-31T18:00:00Z")
-	if got := shell(t, "", "sh", "-c", lineAfter(t, p.intro, "Write usage:")); !strings.Contains(got, `"written": 1`) {
+	line := lineAfter(t, p.intro, "Write usage:")
+	if !strings.Contains(line, "Idempotency-Key: first-2026-03-31T18:00:0") { // the next start prints another body
+		t.Errorf("the line is %s", line)
+	}
+	if got := shell(t, "", "sh", "-c", line); !strings.Contains(got, `"written": 1`) {
 		t.Errorf("curl printed %s", got)
 	}
 	var status dev.Status
@@ -108,6 +113,34 @@ func TestDevPrintsALineThatWorks(t *testing.T) {
 	}
 	if rest, err := p.end(os.Interrupt); err != nil || !strings.HasPrefix(rest, "\nStopped at 2026-03-31 18:0") {
 		t.Errorf("error %v and %q", err, rest)
+	}
+}
+
+// TestDevTellsOfARegistration: a buyer registers, and both terminals show it.
+func TestDevTellsOfARegistration(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	p := startDev(t, data, "--at", "2026-03-10T15:20:00Z", "--registration-fields", "none")
+	var token struct{ Token string }
+	if err := p.ask("POST", "/_simulator/tokens", "", fmt.Sprintf(`{"accountId": %q, "licenseArn": %q}`, exampleAccount, exampleLicense), &token); err != nil || token.Token == "" {
+		t.Fatalf("%+v: %v", token, err)
+	}
+	for _, token := range []string{token.Token, "none"} {
+		r, err := http.PostForm(p.endpoint+"/register", url.Values{"x-amzn-marketplace-token": {token}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"status", "--data", data}, strings.NewReader(""), &out, &errs); code != exitOK || !strings.Contains(out.String(), "  BuyerRegistered      1\n  RegistrationRefused  1\n") {
+		t.Errorf("%d %s%s", code, out.String(), errs.String())
+	}
+	story, err := p.end(os.Interrupt)
+	for _, want := range []string{"  register   buyer …3333 of license …cdef registered\n", "  register   buyer refused: InvalidToken\n"} {
+		if _, line, found := strings.Cut(story, "03-10 15:2"); err != nil || !found || !strings.Contains(line, want) {
+			t.Errorf("%v, and %q is not in %s", err, want, story)
+		}
 	}
 }
 

@@ -54,8 +54,8 @@ sent, the settings of the stage's subscription function are read; it is sent onl
 events under this name, and takes them for this buyer's account. Credentials and endpoints are those of the AWS CLI; the caller needs
 lambda:GetFunctionConfiguration and events:PutEvents.`
 
-const sendExample = `  # A buyer leaves; two hours later nothing of theirs is open any more.
-  awsmp events send license-deprovisioned --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef
+const sendExample = `  # A buyer of examples/hour.csv leaves; two hours later nothing of theirs is open any more. The node knows the buyer's account.
+  awsmp events send license-deprovisioned --license arn:aws:license-manager::111122223333:license:l-1a2b3c4d5e6f708192a3b4c5d6e7f801
   awsmp clock advance 2h
 
   # An event late and out of order, as EventBridge may deliver it.
@@ -74,6 +74,9 @@ type sendFlags struct {
 	role, at, start, end        string
 	file, region, function, bus string
 	print, json                 bool
+	anyAccount                  bool // none is named: the node may know the license's
+	licenseNamed                bool
+	note                        string // on the event, for whoever sends it
 }
 
 func newEventsSendCommand() *cobra.Command {
@@ -88,14 +91,14 @@ func newEventsSendCommand() *cobra.Command {
 			if err := f.read(cmd, args); err != nil {
 				return misused(cmd, err)
 			}
-			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.event.License, "license", exampleLicense, "licenseArn of the buyer's license")
-	flags.StringVar(&f.event.Account, "account", exampleAccount, "AWS account of the buyer")
-	flags.StringVar(&f.event.Agreement, "agreement", exampleAgreement, "id of the agreement")
+	flags.StringVar(&f.event.Account, "account", exampleAccount, "AWS account of the buyer; of a license's event to a node, the one that it knows of the license")
+	flags.StringVar(&f.event.Agreement, "agreement", "", "id of the agreement (default: agmt- and what follows l- in the license)")
 	flags.StringVar(&f.event.ProductCode, "product-code", simulator.DefaultProductCode, "product code of the license")
 	flags.StringVar(&f.role, "role", "", "of the seller in an agreement's event: proposer, or manufacturer where a reseller sold it (default: proposer)")
 	flags.StringVar(&f.event.Status, "status", "", "of the agreement (default: ACTIVE, or CANCELLED where it ended)")
@@ -113,10 +116,33 @@ func newEventsSendCommand() *cobra.Command {
 	return cmd
 }
 
-const (
-	exampleAccount   = "111122223333"
-	exampleAgreement = "agmt-0123456789abcdefghijklmno"
-)
+const exampleAccount = "111122223333"
+
+// agreementOf is the agreement that a license is invented to be of: each is of its own.
+func agreementOf(license string) string {
+	id := license[strings.LastIndexAny(license, ":/")+1:]
+	return "agmt-" + strings.TrimPrefix(id, "l-")
+}
+
+// unused says which flag an event of a kind has no use for; nil where there is none.
+func unused(kind lifecycle.Kind, changed func(flag string) bool) error {
+	ofLicense := kind == lifecycle.LicenseUpdated || kind == lifecycle.LicenseDeprovisioned
+	if !ofLicense && changed("license") {
+		return errors.New("an agreement's event names no license; use --agreement")
+	}
+	for _, flag := range []struct {
+		name string
+		used bool
+	}{
+		{"product-code", ofLicense}, {"status", !ofLicense},
+		{"start", !ofLicense && kind != lifecycle.AgreementEnded}, {"end", !ofLicense && kind != lifecycle.AgreementEnded},
+	} {
+		if changed(flag.name) && !flag.used {
+			return fmt.Errorf("%s has no use for --%s", kind, flag.name)
+		}
+	}
+	return nil
+}
 
 // read reads what the flags say beyond their own values.
 func (f *sendFlags) read(cmd *cobra.Command, args []string) (err error) {
@@ -152,6 +178,14 @@ func (f *sendFlags) read(cmd *cobra.Command, args []string) (err error) {
 	}
 	if f.event.Kind, err = kindOf(args[0]); err != nil {
 		return err
+	}
+	if err := unused(f.event.Kind, changed); err != nil {
+		return err
+	}
+	f.anyAccount = f.event.Stage == "" && !changed("account") && strings.HasPrefix(string(f.event.Kind), "license-")
+	f.licenseNamed = changed("license")
+	if !changed("agreement") {
+		f.event.Agreement = agreementOf(f.event.License)
 	}
 	f.event.Role = lifecycle.Role(f.role)
 	for _, v := range []struct {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -20,10 +21,14 @@ import (
 // maxEventFile bounds a file of events, as a node does.
 const maxEventFile = 1 << 20
 
-func (f *sendFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
+func (f *sendFlags) run(ctx context.Context, in io.Reader, out, errs io.Writer) error {
 	text, err := f.text(ctx, in)
 	if err != nil {
 		return err
+	}
+	if f.note != "" && (f.print || f.json) { // which are for programs
+		fmt.Fprintf(errs, "awsmp: %s\n", f.note)
+		f.note = ""
 	}
 	switch {
 	case f.print:
@@ -52,8 +57,16 @@ func (f *sendFlags) text(ctx context.Context, in io.Reader) ([]byte, error) {
 		}
 		f.event.At = now
 	}
+	if f.anyAccount {
+		if err := f.findAccount(ctx); err != nil {
+			return nil, err
+		}
+	}
 	f.event.Start = cmp.Or(f.event.Start, f.event.At)
 	f.event.End = cmp.Or(f.event.End, f.event.Start.AddDate(1, 0, 0))
+	if !f.event.End.After(f.event.Start) {
+		return nil, &failure{exitUsage, fmt.Errorf("--end is %s, and must be after the start, %s", f.event.End.Format(time.RFC3339), f.event.Start.Format(time.RFC3339)), "awsmp events send --help"}
+	}
 	text, err := f.event.JSON()
 	if err != nil {
 		return nil, fmt.Errorf("make the event: %w", err)
@@ -71,6 +84,24 @@ func (f *sendFlags) now(ctx context.Context) (time.Time, error) {
 		return time.Now(), nil
 	}
 	return clock.Now, err
+}
+
+// findAccount takes the account that the node knows of the license. An event of another one would close or open what nobody has.
+func (f *sendFlags) findAccount(ctx context.Context) error {
+	query := url.Values{"license": {f.event.License}, "agreement": {f.event.Agreement}}.Encode()
+	known, err := decode[dev.Accounts](f.call(ctx, http.MethodGet, "/v1/accounts?"+query, nil))
+	if err != nil && !(errors.Is(err, errAbsent) && f.print) {
+		return err
+	}
+	switch n := len(known.Accounts); {
+	case n > 1:
+		return &failure{exitUsage, fmt.Errorf("the node knows this license of several accounts: %s", strings.Join(known.Accounts, ", ")), "name the one that is meant: --account " + known.Accounts[0]}
+	case n == 1:
+		f.event.Account = known.Accounts[0]
+	case f.licenseNamed:
+		f.note = fmt.Sprintf("account %s is the default; --account names another", f.event.Account)
+	}
+	return nil
 }
 
 // eventShape is the hint for what is no event.
@@ -123,7 +154,11 @@ func (f *sendFlags) toNode(ctx context.Context, out io.Writer, text []byte) erro
 	if f.json {
 		_, err = out.Write(reply)
 	} else {
-		_, err = io.WriteString(out, told(results))
+		text := told(results)
+		if f.note != "" {
+			text += "  " + f.note + "\n"
+		}
+		_, err = io.WriteString(out, text)
 	}
 	if err != nil {
 		return err

@@ -75,10 +75,18 @@ func newRefusedRetryCommand() *cobra.Command {
 		Short:   "Send a license's refused usage once more",
 		Long:    retryLong,
 		Example: retryExample,
-		Args:    cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("retry takes no argument like %q: a license is named with --license", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if retry.License == "" {
 				return misused(cmd, errors.New("--license is needed: the licenseArn of the refused usage, which awsmp refused list shows"))
+			}
+			if retry.Account != "" && !isAccount(retry.Account) {
+				return misused(cmd, fmt.Errorf("--account is %q, and must be 12 digits", retry.Account))
 			}
 			if retry.Hour != "" {
 				if _, err := metering.ParseHour(retry.Hour); err != nil {
@@ -108,6 +116,9 @@ func newRefusedRetryCommand() *cobra.Command {
 	node.flags(flags)
 	return cmd
 }
+
+// isAccount reports whether a text is an AWS account's id.
+func isAccount(s string) bool { return len(s) == 12 && strings.Trim(s, "0123456789") == "" }
 
 // maxRetriedShown bounds the records that are listed one by one.
 const maxRetriedShown = 40

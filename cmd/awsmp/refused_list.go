@@ -38,10 +38,6 @@ func newRefusedListCommand() *cobra.Command {
 		Example: listExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			where := dataFlag(node.data)
-			if node.node != "" {
-				where = " --node " + word(node.node)
-			}
 			path := "/v1/refused"
 			if license != "" {
 				path += "?" + url.Values{"license": {license}}.Encode()
@@ -55,7 +51,7 @@ func newRefusedListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeRefusals(cmd.OutOrStdout(), list, where)
+			return writeRefusals(cmd.OutOrStdout(), list, node.where())
 		},
 	}
 	flags := cmd.Flags()

@@ -22,15 +22,22 @@ import (
 const nodeVariable = "AWSMP_NODE"
 
 // remote is a node that a command talks to.
-type remote struct{ node, data string }
+type remote struct {
+	node, data string
+	set        *pflag.FlagSet
+}
 
 func (r *remote) flags(flags *pflag.FlagSet) {
+	r.set = flags
 	flags.StringVar(&r.data, "data", folder.Default, "folder of the node")
 	flags.StringVar(&r.node, "node", "", "address of the node, as http://127.0.0.1:8787, in place of a folder (default: $"+nodeVariable+")")
 }
 
 // find is the node's address, and how it is called in messages.
 func (r *remote) find() (address, name string, err error) {
+	if r.set != nil && r.set.Changed("node") && r.set.Changed("data") {
+		return "", "", &failure{exitUsage, errors.New("--node excludes --data: a node is named by its address or by its folder"), "leave one of them out"}
+	}
 	if r.node == "" {
 		r.node = os.Getenv(nodeVariable)
 	}
@@ -43,6 +50,14 @@ func (r *remote) find() (address, name string, err error) {
 	}
 	owner, err := dev.OwnerOf(r.data)
 	return owner.Node, "on the folder " + r.data, err
+}
+
+// where is the flag by which another command goes to the same node.
+func (r *remote) where() string {
+	if r.node != "" {
+		return " --node " + word(r.node)
+	}
+	return dataFlag(r.data)
 }
 
 // errAbsent is that no node answers.
@@ -93,6 +108,9 @@ func (r *remote) call(ctx context.Context, method, path string, body any) ([]byt
 	var p dev.Problem
 	if json.Unmarshal(text, &p) != nil || p.Error == "" {
 		return nil, &failure{exitError, fmt.Errorf("what answers %s is no node: %s", name, response.Status), start}
+	}
+	if response.StatusCode == http.StatusNotFound && strings.HasSuffix(p.Error, " is not served here") {
+		return nil, &failure{exitError, fmt.Errorf("the node %s is of an older release", name), "stop it, and start awsmp dev again"}
 	}
 	return nil, &failure{exitError, errors.New(p.Error), p.Hint}
 }

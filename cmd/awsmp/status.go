@@ -14,7 +14,7 @@ import (
 )
 
 const statusLong = `Show what a node does: its clock, what waits and how long it can still be billed, the licenses in their last hour,
-the stages' last runs, and what the simulated Marketplace has billed.
+what was refused and can be sent once more, the stages' last runs, and what the simulated Marketplace has billed.
 
 The node is the one that runs on the data folder, unless --node or AWSMP_NODE names another.`
 
@@ -45,7 +45,7 @@ func newStatusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeStatus(cmd.OutOrStdout(), status)
+			return writeStatus(cmd.OutOrStdout(), status, node.where())
 		},
 	}
 	flags := cmd.Flags()
@@ -56,7 +56,8 @@ func newStatusCommand() *cobra.Command {
 	return cmd
 }
 
-func writeStatus(out io.Writer, s dev.Status) error {
+// writeStatus names commands that go to the same node, which where is the flag for.
+func writeStatus(out io.Writer, s dev.Status, where string) error {
 	var b strings.Builder
 	offset, _ := time.ParseDuration(s.Offset)
 	fmt.Fprintf(&b, "Clock: %s\nStore: %s\nMarketplace: %s", clockText(s.Now, offset), s.Store, s.Marketplace)
@@ -66,6 +67,7 @@ func writeStatus(out io.Writer, s dev.Status) error {
 	b.WriteString("\n\n")
 	writeWaiting(&b, s)
 	writeWindows(&b, s)
+	writeRefused(&b, s.Refused, where)
 	writeStages(&b, s)
 	if s.DeadLetters > 0 {
 		fmt.Fprintf(&b, "\n%s failed too often and were set aside; their groups are found again.\n", ledger.Counted(int64(s.DeadLetters), "message"))
@@ -74,7 +76,11 @@ func writeStatus(out io.Writer, s dev.Status) error {
 		b.WriteString("\nSince the start:\n")
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		for _, m := range s.Metrics {
-			fmt.Fprintf(table, "  %s\t%s\t%s\n", m.Name, ledger.Thousands(m.Items), ledger.Counted(m.Units, "unit"))
+			fmt.Fprintf(table, "  %s\t%s", m.Name, ledger.Thousands(m.Items))
+			if m.Units != 0 { // registrations have none
+				fmt.Fprintf(table, "\t%s", ledger.Counted(m.Units, "unit"))
+			}
+			fmt.Fprintln(table)
 		}
 		_ = table.Flush() // a strings.Builder never fails
 	}
@@ -135,6 +141,29 @@ func writeWindows(b *strings.Builder, s dev.Status) {
 		fmt.Fprintf(b, "  and %s more: --json lists all of them\n", ledger.Counted(int64(more), "license"))
 	}
 	b.WriteByte('\n')
+}
+
+// writeRefused says what can still be sent once more, if there is anything.
+func writeRefused(b *strings.Builder, r dev.RefusedSum, where string) {
+	switch {
+	case r.Uncounted:
+		fmt.Fprintf(b, "Refused: not counted, there is much to look at: awsmp refused list%s\n\n", where)
+	case r.Records > 0:
+		which := "the first"
+		if r.Records == 1 {
+			which = "it"
+		}
+		left, _ := time.ParseDuration(r.Left)
+		if left >= time.Minute {
+			left = left.Truncate(time.Minute)
+		}
+		text := left.String()
+		if left >= time.Minute {
+			text = strings.TrimSuffix(text, "0s")
+		}
+		fmt.Fprintf(b, "Refused: %s, %s; %s can be sent once more for %s: awsmp refused list%s\n\n",
+			ledger.Counted(int64(r.Records), "record"), ledger.Counted(r.Units, "unit"), which, text, where)
+	}
 }
 
 func writeStages(b *strings.Builder, s dev.Status) {

@@ -57,7 +57,8 @@ type Options struct {
 	Fold time.Duration
 	Log  *slog.Logger
 	// Observe, where set, is told of every run of a stage and what it did, in words; empty where it found nothing to do. It is
-	// called from the stages' own goroutines. Of Marketplace events that changed something it is told as of the stage EventsStage.
+	// called from the stages' own goroutines. Of Marketplace events that changed something it is told as of the stage EventsStage, and of
+	// what became of buyers' registrations as of RegisterStage: without it, these go to Log.
 	Observe func(e node.Event, did string)
 }
 
@@ -77,9 +78,9 @@ type Machine struct {
 
 	events sync.Mutex // one event at a time, so that the simulator follows them in their order
 
-	mu     sync.Mutex
-	did    map[string]string // by stage, the last run in words
-	billed int64             // units, at the end of the last submission
+	mu   sync.Mutex
+	did  map[string]string // by stage, the last run in words
+	said verdictSums       // at the end of the last submission
 }
 
 // New assembles a machine. The caller closes it.

@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/awsmp/metering/internal/dev"
 	"github.com/awsmp/metering/internal/ledger"
 	"github.com/awsmp/metering/internal/metering"
+	"github.com/awsmp/metering/internal/node"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -165,4 +168,27 @@ func object(second string, quantity any) string {
 		panic(err)
 	}
 	return string(text) + "\n"
+}
+
+// teller keeps what a machine's story tells.
+type teller struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *teller) listen(o *dev.Options) {
+	o.Observe = func(e node.Event, did string) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if e.At.Before(afternoon) || e.At.After(afternoon.AddDate(0, 0, 1)) {
+			did += ", by another clock"
+		}
+		t.lines = append(t.lines, e.Stage+": "+did)
+	}
+}
+
+func (t *teller) told() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.lines)
 }

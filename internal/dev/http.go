@@ -19,6 +19,7 @@ const here = `awsmp dev: a metering node for development
 
 POST /v1/usage   usage as text/csv, application/x-ndjson or application/json; with an Idempotency-Key it counts once
 POST /v1/events  an EventBridge event of the Marketplace, or an array of them: buyers come and leave
+GET  /v1/accounts?license=  the accounts that are known of a license
 GET  /v1/status  the clock, what waits, licenses in their last hour, the stages
 GET  /v1/ledger  the books; ?license=, ?hour=, ?from= and ?to= narrow them
 GET  /v1/refused  refused usage that can be sent once more, newest hour first; ?license= narrows it
@@ -38,6 +39,7 @@ func (m *Machine) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/usage", only(m.postUsage, http.MethodPost))
 	mux.HandleFunc("/v1/events", only(m.postEvents, http.MethodPost))
+	mux.HandleFunc("/v1/accounts", only(m.getAccounts, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/v1/refused", only(m.getRefused, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/v1/refused/retry", only(m.postRetry, http.MethodPost))
 	mux.HandleFunc("/v1/status", only(m.getStatus, http.MethodGet, http.MethodHead))
@@ -45,7 +47,7 @@ func (m *Machine) Handler() http.Handler {
 	mux.HandleFunc("/v1/clock", only(m.clockEndpoint, http.MethodGet, http.MethodHead, http.MethodPost))
 	mux.Handle(registerPath, m.register)
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, r.URL.Path+" is not served here", "GET / lists what is")
+		fail(w, http.StatusNotFound, r.URL.Path+" is not served here", "GET / lists what is") // awsmp knows a node of an older release by these words
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

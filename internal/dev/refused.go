@@ -3,11 +3,9 @@ package dev
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -17,11 +15,13 @@ import (
 
 // Refusals is the answer of GET /v1/refused: the records that a retry would send once more.
 type Refusals struct {
-	Records int                `json:"records"`
-	Units   int64              `json:"units"`
-	Refused []RefusedRecord    `json:"refused"`        // newest hour first: the first 1,000 of them
-	More    int                `json:"more,omitempty"` // how many are not listed
-	Skipped []pipeline.Skipped `json:"skipped"`        // what cannot be sent once more, and why
+	Records int   `json:"records"`
+	Units   int64 `json:"units"`
+	// FirstLostAt is when the first of them can no longer be billed; missing where there is none.
+	FirstLostAt time.Time          `json:"firstLostAt,omitzero"`
+	Refused     []RefusedRecord    `json:"refused"`        // newest hour first: the first 1,000 of them
+	More        int                `json:"more,omitempty"` // how many are not listed
+	Skipped     []pipeline.Skipped `json:"skipped"`        // what cannot be sent once more, and why
 	// Older are records of hours that can no longer be billed, however they ended.
 	Older int `json:"older"`
 }
@@ -34,9 +34,13 @@ type RefusedRecord struct {
 }
 
 func (m *Machine) getRefused(w http.ResponseWriter, r *http.Request) {
-	license, err := licenseOf(r.URL.Query())
+	q, err := queryOf(r.URL.Query(), "license")
 	if err != nil {
 		fail(w, http.StatusBadRequest, err.Error(), "as in /v1/refused, or /v1/refused?license=arn:aws:license-manager::…")
+		return
+	}
+	license := q.Get("license")
+	if license != "" && !m.known(w, r, license) {
 		return
 	}
 	list, err := m.refused(r.Context(), license)
@@ -47,17 +51,16 @@ func (m *Machine) getRefused(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, list)
 }
 
-// licenseOf is the license of a query that knows nothing else; empty means all.
-func licenseOf(q url.Values) (string, error) {
-	for name, values := range q {
-		switch {
-		case name != "license":
-			return "", fmt.Errorf("%s is not known", name)
-		case len(values) > 1:
-			return "", errors.New("license is there twice")
-		}
+// known reports whether there is usage of a license, and otherwise answers that there is none: a misspelt license has nothing refused either.
+func (m *Machine) known(w http.ResponseWriter, r *http.Request, license string) bool {
+	used, err := m.usedBy(r.Context(), license, 1)
+	switch {
+	case err != nil:
+		broken(w, err)
+	case len(used) == 0:
+		fail(w, http.StatusNotFound, "no usage of this license is known here", "awsmp refused list shows all")
 	}
-	return q.Get("license"), nil
+	return err == nil && len(used) > 0
 }
 
 // refused looks at what a retry of each license would do; at one only, where it is named.
@@ -75,6 +78,9 @@ func (m *Machine) refused(ctx context.Context, license string) (Refusals, error)
 		}
 		list.Records, list.Units, list.Older = list.Records+len(dry.Reopened), list.Units+dry.Units, list.Older+dry.Older
 		for _, f := range dry.Reopened {
+			if list.FirstLostAt.IsZero() || f.LostAt.Before(list.FirstLostAt) {
+				list.FirstLostAt = f.LostAt
+			}
 			list.Refused = append(list.Refused, RefusedRecord{license, f, f.LostAt.Sub(now).Round(time.Second).String()})
 		}
 		list.newest()

@@ -1,7 +1,9 @@
 package dev_test
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/awsmp/metering/internal/dev"
 	"github.com/awsmp/metering/internal/ledger"
+	"github.com/awsmp/metering/internal/lifecycle"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
 )
@@ -63,7 +66,7 @@ func TestWhatWasRefusedIsListed(t *testing.T) {
 		}}
 	}
 	twin := metering.ObstacleTwin
-	want := dev.Refusals{Records: 3, Units: 50, Refused: []dev.RefusedRecord{
+	want := dev.Refusals{Records: 3, Units: 50, FirstLostAt: time.Date(2026, 3, 11, 13, 0, 0, 0, time.UTC), Refused: []dev.RefusedRecord{
 		record(licenseOne, "api_calls", "2026-03-10T14", 3, metering.CustomerNotSubscribed, "", 11, 14),
 		record(licenseOne, "api_calls", "2026-03-10T13", 7, metering.CustomerNotSubscribed, "", 11, 13),
 		record(licenseTwo, "storage", "2026-03-10T13", 40, metering.RejectedClientSide, metering.ExceptionDimension, 11, 13),
@@ -73,13 +76,16 @@ func TestWhatWasRefusedIsListed(t *testing.T) {
 	if diff := cmp.Diff(want, got, withoutLeft); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	if s := m.status().Refused; s.Records != 3 || s.Units != 50 || !s.FirstLostAt.Equal(want.FirstLostAt) || !strings.HasPrefix(s.Left, "21h") || s.Uncounted {
+		t.Errorf("the status says %+v", s)
+	}
 	for _, r := range got.Refused {
 		left, err := time.ParseDuration(r.Left)
 		if exact := r.LostAt.Sub(afternoon); err != nil || left > exact || left < exact-time.Minute {
 			t.Errorf("%s has %q left, want about %v", r.Hour, r.Left, exact)
 		}
 	}
-	for _, license := range []string{licenseOne, licenseTwo, "nobody"} {
+	for _, license := range []string{licenseOne, licenseTwo} {
 		var dry dev.Retried
 		m.retry(`{"licenseArn": "`+license+`", "dryRun": true}`, &dry)
 		l := m.refusals("?license=" + url.QueryEscape(license))
@@ -105,6 +111,14 @@ func TestWhatWasRefusedIsListed(t *testing.T) {
 		var p dev.Problem
 		if r := m.ask(http.MethodGet, "/v1/refused"+query, nil, nil, &p); r.StatusCode != http.StatusBadRequest || p.Error == "" || !strings.Contains(p.Hint, "/v1/refused?license=") {
 			t.Errorf("%s: %s %+v", query, r.Status, p)
+		}
+	}
+	for _, r := range []struct{ method, path, body string }{
+		{http.MethodGet, "/v1/refused?license=nobody", ""}, {http.MethodPost, "/v1/refused/retry", `{"licenseArn": "nobody"}`},
+	} {
+		var p dev.Problem
+		if a := m.ask(r.method, r.path, nil, strings.NewReader(r.body), &p); a.StatusCode != http.StatusNotFound || p.Error != "no usage of this license is known here" || p.Hint == "" {
+			t.Errorf("%s: %s %+v", r.path, a.Status, p)
 		}
 	}
 	if r := m.ask(http.MethodPost, "/v1/refused", nil, strings.NewReader("{}"), nil); r.StatusCode != http.StatusMethodNotAllowed {
@@ -135,5 +149,38 @@ func TestTheListOfRefusedUsageIsBounded(t *testing.T) {
 	}
 	if l = m.refusals("?license=" + url.QueryEscape(licenseOne)); l.Records != 605 || l.More != 0 || len(l.Refused) != 605 {
 		t.Errorf("of one license %d records, %d listed, %d more", l.Records, len(l.Refused), l.More)
+	}
+}
+
+// vast is a store whose records take longer to read than a status waits for.
+type vast struct{ dev.Store }
+
+func (v vast) LicenseRecords(ctx context.Context, _ string) iter.Seq2[metering.Record, error] {
+	return func(yield func(metering.Record, error) bool) {
+		<-ctx.Done()
+		yield(metering.Record{}, ctx.Err())
+	}
+}
+
+// A status comes without the refused usage where that would take too long.
+func TestAStatusDoesNotWaitForAVastStore(t *testing.T) {
+	t.Parallel()
+	m := start(t, t.TempDir(), func(o *dev.Options) { o.Store = vast{o.Store} })
+	m.ended(licenseOne, "api_calls", "2026-03-10T13", 7, metering.CustomerNotSubscribed, "")
+	if s := m.status(); s.Refused != (dev.RefusedSum{Uncounted: true}) || len(s.Stages) == 0 {
+		t.Errorf("%+v", s.Refused)
+	}
+}
+
+// What the Marketplace refused is told where it is told what was billed.
+func TestTheStoryTellsOfRefusedUnits(t *testing.T) {
+	t.Parallel()
+	var story teller
+	m := start(t, t.TempDir(), story.listen)
+	m.tell(happened(t, lifecycle.LicenseDeprovisioned, licenseOne, afternoon.Add(-5*time.Hour)))
+	m.post("application/x-ndjson", "", object("2026-03-10T14:10:00", 3)+object("2026-03-10T13:10:00", 8))
+	m.advance(afternoon.Add(20 * time.Minute))
+	if want := "submit: 1 call, 2 records answered, 2 refused (11 units)"; !slices.Contains(story.told(), want) {
+		t.Errorf("%q is not in %q", want, story.told())
 	}
 }

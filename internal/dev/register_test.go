@@ -43,7 +43,8 @@ func (m *machine) firstClick(form url.Values) (int, string) {
 
 func TestABuyersFirstClick(t *testing.T) {
 	t.Parallel()
-	m := start(t, t.TempDir(), withFields(t))
+	var story teller
+	m := start(t, t.TempDir(), withFields(t), story.listen)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
 		m.server.URL+"/_simulator/first-click?"+url.Values{"to": {m.server.URL + "/register"}, "accountId": {buyerOne}, "licenseArn": {licenseOne}}.Encode(), nil)
 	if err != nil {
@@ -69,6 +70,11 @@ func TestABuyersFirstClick(t *testing.T) {
 	p, err := m.folder.Store.Profile(t.Context(), licenseOne, buyerOne)
 	if err != nil || p == nil || p.Fields["contactName"] != "Ada Example" {
 		t.Errorf("%+v: %v", p, err)
+	}
+	m.firstClick(url.Values{"x-amzn-marketplace-token": {"none"}, "contactName": {"Ada Example"}})
+	want := []string{"register: buyer …3333 of license …aaaa registered", "register: buyer refused: InvalidToken"}
+	if diff := cmp.Diff(want, story.told()); diff != "" {
+		t.Errorf("the story (-want +got):\n%s", diff)
 	}
 }
 

@@ -47,6 +47,9 @@ func (m *Machine) postRetry(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err.Error(), retryHint)
 		return
 	}
+	if !m.known(w, r, body.License) {
+		return
+	}
 	retrier := pipeline.Retrier{Records: m.store, ProductCode: m.options.ProductCode, Rules: m.rules, Now: m.clock.Now, Log: m.options.Log}
 	done, err := retrier.Run(r.Context(), what)
 	switch {

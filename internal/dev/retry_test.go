@@ -84,8 +84,9 @@ func TestRetryRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	if r := m.ask(http.MethodGet, "/v1/refused/retry", nil, nil, nil); r.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("GET: %s", r.Status)
 	}
+	m.post("application/json", "", object("2026-03-10T14:10:00", 3))
 	var none dev.Retried
-	if status := m.retry(`{"licenseArn": "nobody"}`, &none); status != http.StatusOK || none.Reopened == nil || none.Skipped == nil {
+	if status := m.retry(`{"licenseArn": "`+licenseOne+`"}`, &none); status != http.StatusOK || none.Reopened == nil || none.Skipped == nil {
 		t.Errorf("%d %+v", status, none)
 	}
 }

@@ -2,6 +2,7 @@ package dev
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -21,6 +22,7 @@ type Status struct {
 	LockHours   int        `json:"lockHours"`
 	Waiting     []Waiting  `json:"waiting"` // oldest first
 	Windows     []Window   `json:"windows"` // licenses in their last hour, the one that ends first in front
+	Refused     RefusedSum `json:"refused"`
 	Queues      []Queue    `json:"queues"`
 	DeadLetters int        `json:"deadLetters"` // messages that failed too often; their groups are found again
 	Stages      []Stage    `json:"stages"`      // in the order of the pipeline
@@ -37,6 +39,32 @@ type Waiting struct {
 	LostAt   time.Time `json:"lostAt,omitzero"`   // from when on it can no longer be billed; missing where the bucket is no hour
 	LostIn   string    `json:"lostIn,omitempty"`  // until then, as "22h40m0s"; negative where it is over
 	Misfiled bool      `json:"misfiled,omitzero"` // the bucket is no hour: it is never found
+}
+
+// RefusedSum is the refused usage that can be sent once more, as GET /v1/refused lists it.
+type RefusedSum struct {
+	Records     int       `json:"records"`
+	Units       int64     `json:"units"`
+	FirstLostAt time.Time `json:"firstLostAt,omitzero"` // from when on the first of it can no longer be billed
+	Left        string    `json:"left,omitempty"`       // until then, as "21h33m10s"
+	Uncounted   bool      `json:"uncounted,omitempty"`  // there was too much to look at: only GET /v1/refused says
+}
+
+// refusedPatience is for how long a status looks for refused usage: it reads every record of the store, and somebody waits.
+const refusedPatience = time.Second
+
+func (m *Machine) refusedSum(ctx context.Context) (RefusedSum, error) {
+	brief, stop := context.WithTimeout(ctx, refusedPatience)
+	defer stop()
+	list, err := m.refused(brief, "")
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return RefusedSum{Uncounted: true}, nil
+	}
+	sum := RefusedSum{Records: list.Records, Units: list.Units, FirstLostAt: list.FirstLostAt}
+	if sum.Records > 0 {
+		sum.Left = sum.FirstLostAt.Sub(m.clock.Now()).Round(time.Second).String()
+	}
+	return sum, err
 }
 
 // Queue is a queue of messages in memory.
@@ -104,6 +132,9 @@ func (m *Machine) Status(ctx context.Context) (Status, error) {
 		s.Waiting = append(s.Waiting, e)
 	}
 	if s.Windows, err = m.windows(ctx, now); err != nil {
+		return Status{}, err
+	}
+	if s.Refused, err = m.refusedSum(ctx); err != nil {
 		return Status{}, err
 	}
 	m.addNode(&s, now)

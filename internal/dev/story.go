@@ -8,6 +8,7 @@ import (
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/node"
 	"github.com/awsmp/metering/internal/pipeline"
+	"github.com/awsmp/metering/internal/telemetry"
 )
 
 // observe puts a run of a stage into words, and passes it on.
@@ -15,17 +16,41 @@ func (m *Machine) observe(e node.Event) {
 	did := told(e)
 	m.mu.Lock()
 	if _, ok := e.Report.(pipeline.Submission); ok {
-		billed := m.metrics.Of(metering.MetricBilled).Units
-		if units := billed - m.billed; units > 0 {
-			did += fmt.Sprintf(", %s billed", ledger.Counted(units, "unit"))
-		}
-		m.billed = billed
+		did += m.verdicts()
 	}
 	m.did[e.Stage] = did
 	m.mu.Unlock()
 	if m.options.Observe != nil {
 		m.options.Observe(e, did)
 	}
+}
+
+// verdictSums are what the Marketplace has said of records since the start.
+type verdictSums struct{ billed, refused, rejected telemetry.Count }
+
+// verdicts are the Marketplace's words since they were last asked for, in those of awsmp demo. The caller holds mu.
+func (m *Machine) verdicts() (text string) {
+	sum := func(metrics ...metering.Metric) (c telemetry.Count) {
+		for _, name := range metrics {
+			n := m.metrics.Of(name)
+			c.Items, c.Units = c.Items+n.Items, c.Units+n.Units
+		}
+		return c
+	}
+	before := m.said
+	m.said = verdictSums{sum(metering.MetricBilled), sum(metering.MetricNotSubscribed, metering.MetricDuplicate), sum(metering.MetricException)}
+	if units := m.said.billed.Units - before.billed.Units; units > 0 {
+		text += fmt.Sprintf(", %s billed", ledger.Counted(units, "unit"))
+	}
+	for _, v := range []struct {
+		now, before telemetry.Count
+		done        string
+	}{{m.said.refused, before.refused, "refused"}, {m.said.rejected, before.rejected, "rejected"}} {
+		if items := v.now.Items - v.before.Items; items > 0 {
+			text += fmt.Sprintf(", %s %s (%s)", ledger.Thousands(items), v.done, ledger.Counted(v.now.Units-v.before.Units, "unit"))
+		}
+	}
+	return text
 }
 
 // told is what a run of a stage did, in words; empty where it found nothing to do.

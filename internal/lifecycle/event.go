@@ -84,7 +84,7 @@ func TestTable(table, stage string) bool { return strings.HasSuffix(table, testT
 // AnyTestTable reports whether a subscribers table may be for test events of some stage.
 func AnyTestTable(table string) bool { return strings.Contains(table, testTables) }
 
-// ErrNoEvent says that some bytes are no event, or one of a kind that matters without a usable time.
+// ErrNoEvent says that some bytes are no event, or one of a kind that matters without a usable time, or with a buyer's account that is none.
 var ErrNoEvent = errors.New("this is no event")
 
 // event is what is taken out of an EventBridge event. All else that it holds, such as titles and names, is left behind.
@@ -111,10 +111,11 @@ func parseEvent(body []byte, now time.Time) (event, error) {
 	if err := json.Unmarshal(body, &envelope); err != nil {
 		return event{}, fmt.Errorf("%w: it is not a JSON object", ErrNoEvent) // the decoder's words may quote it
 	}
+	accountPath := []string{"detail", "acceptor", "accountId"}
 	at := func(path ...string) string { return textAt(envelope, path) }
 	e := event{
 		id: at("id"), source: at("source"), title: at("detail-type"),
-		account: at("detail", "acceptor", "accountId"), agreement: at("detail", "agreement", "id"), product: at("detail", "product", "code"),
+		account: textAt(envelope, accountPath), agreement: at("detail", "agreement", "id"), product: at("detail", "product", "code"),
 		start: timeOf(at("detail", "agreement", "startTime")), end: timeOf(at("detail", "agreement", "endTime")),
 		at: timeOf(at("time")),
 	}
@@ -122,9 +123,6 @@ func parseEvent(body []byte, now time.Time) (event, error) {
 		return event{}, fmt.Errorf("%w: it has no source or no detail-type", ErrNoEvent)
 	}
 	e.license = spelled(cmp.Or(at("detail", "license", "arn"), at("detail", "license", "id")))
-	if !isAccount(e.account) {
-		e.account = ""
-	}
 	for _, r := range []Role{Manufacturer, Proposer} {
 		e.title = strings.TrimSuffix(e.title, r.suffix())
 	}
@@ -139,6 +137,11 @@ func parseEvent(body []byte, now time.Time) (event, error) {
 		return event{}, fmt.Errorf("%w: it has no time by which it can be ordered", ErrNoEvent)
 	case e.at.Sub(now) > maxAhead:
 		return event{}, fmt.Errorf("%w: its time, %s, lies ahead of the clock by more than a day", ErrNoEvent, e.at.Format(time.RFC3339))
+	case !isAccount(e.account) && !absent(valueAt(envelope, accountPath)): // whoever else holds the license is not meant
+		return event{}, fmt.Errorf("%w: its acceptor's accountId is not 12 digits", ErrNoEvent)
+	}
+	if !isAccount(e.account) {
+		e.account = ""
 	}
 	return e, nil
 }
@@ -164,12 +167,23 @@ func (e event) name() string {
 
 // textAt is the text at a path of members; empty where there is none.
 func textAt(v any, path []string) string {
+	s, _ := valueAt(v, path).(string)
+	return strings.TrimSpace(s)
+}
+
+// valueAt is what stands at a path of members; nil where nothing does.
+func valueAt(v any, path []string) any {
 	for _, name := range path {
 		members, _ := v.(map[string]any)
 		v = members[name]
 	}
-	s, _ := v.(string)
-	return strings.TrimSpace(s)
+	return v
+}
+
+// absent reports whether a value says as little as none: null, or a text without a letter.
+func absent(v any) bool {
+	s, isText := v.(string)
+	return v == nil || isText && strings.TrimSpace(s) == ""
 }
 
 // timeOf reads a time; zero where there is none that can be written again.
