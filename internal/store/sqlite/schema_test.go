@@ -16,8 +16,10 @@ import (
 // Files of every release are out there: a step that was released never changes, a change of the schema is a further step.
 func TestReleasedStepsStand(t *testing.T) {
 	t.Parallel()
-	released := []string{"5d3f543a9c691157a0712e2b64b8c5d09fb1de732e142f338883c5ee428125b1"}
-	const unreleased = 1 // step 2, subscribers and profiles: with its release its hash joins those above, and none is left here
+	released := []string{
+		"5d3f543a9c691157a0712e2b64b8c5d09fb1de732e142f338883c5ee428125b1",
+		"8c63fd45eb43a2b1435846dfe2d851ae05f20264f25890974574dbbc141eb179",
+	}
 	if len(migrations) < len(released) {
 		t.Fatalf("%d steps, %d of them were released", len(migrations), len(released))
 	}
@@ -26,8 +28,8 @@ func TestReleasedStepsStand(t *testing.T) {
 			t.Errorf("step %d has the hash %s, and was released with %s", i+1, got, want)
 		}
 	}
-	if len(migrations) != len(released)+unreleased {
-		t.Errorf("%d steps, of which %d were released and %d may still change", len(migrations), len(released), unreleased)
+	if len(migrations) > len(released) {
+		t.Errorf("add the hash of step %d here once it is released", len(released)+1)
 	}
 }
 
