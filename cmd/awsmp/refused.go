@@ -85,7 +85,7 @@ func newRefusedRetryCommand() *cobra.Command {
 			if retry.License == "" {
 				return misused(cmd, errors.New("--license is needed: the licenseArn of the refused usage, which awsmp refused list shows"))
 			}
-			if retry.Account != "" && !isAccount(retry.Account) {
+			if retry.Account != "" && !metering.ValidAccount(retry.Account) {
 				return misused(cmd, fmt.Errorf("--account is %q, and must be 12 digits", retry.Account))
 			}
 			if retry.Hour != "" {
@@ -116,9 +116,6 @@ func newRefusedRetryCommand() *cobra.Command {
 	node.flags(flags)
 	return cmd
 }
-
-// isAccount reports whether a text is an AWS account's id.
-func isAccount(s string) bool { return len(s) == 12 && strings.Trim(s, "0123456789") == "" }
 
 // maxRetriedShown bounds the records that are listed one by one.
 const maxRetriedShown = 40

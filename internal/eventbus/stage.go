@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -30,7 +29,7 @@ const (
 
 // StageName reports whether a text can be the name of a stage that takes test events.
 func StageName(text string) bool {
-	return text != nothing && regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`).MatchString(text)
+	return text != nothing && lifecycle.ValidStage(text)
 }
 
 // Stage is what a deployed subscription function says of itself.

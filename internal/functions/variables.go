@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/awsmp/metering/internal/lifecycle"
+	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/registration"
 )
 
@@ -68,8 +70,6 @@ const (
 	productForm = `^[-a-zA-Z0-9/=:_.@]{1,255}$`
 	regionForm  = `^[a-z]{2,}(-[a-z]+)+-[0-9]+$`
 	queueForm   = `^https?://[^/\s]+(/[^/\s]+)+$`
-	stageForm   = `^[a-z][a-z0-9-]{0,30}$`
-	accountForm = `^[0-9]{12}$`
 
 	minKeptDays, maxKeptDays = 2, 3650
 	// keptLonger is by how many days billed records outlive the rows that they were summed from.
@@ -163,14 +163,17 @@ var (
 		Name:    "TEST_STAGE",
 		Meaning: "stage whose test events are applied; those of another, or of a live one, never are",
 		Want:    "a stage's name of small letters, digits and -, or none; only none where METERING_MODE is live, and else SUBSCRIBERS_TABLE must end in -test- and the name",
-		set:     orNone(text(stageForm, func(s *Settings) *string { return &s.TestStage })),
+		set: orNone(func(s *Settings, v string) bool {
+			s.TestStage = v
+			return lifecycle.ValidStage(v)
+		}),
 	}
 	testAccounts = Variable{
 		Name: "TEST_ACCOUNTS", Meaning: "buyers' accounts whose test events are applied",
 		Want: "accounts of 12 digits with commas between them, or none; only none where METERING_MODE is live",
 		set: orNone(func(s *Settings, v string) bool {
 			s.TestAccounts = strings.Split(v, ",")
-			return !slices.ContainsFunc(s.TestAccounts, func(a string) bool { return !regexp.MustCompile(accountForm).MatchString(a) })
+			return !slices.ContainsFunc(s.TestAccounts, func(a string) bool { return !metering.ValidAccount(a) })
 		}),
 	}
 )

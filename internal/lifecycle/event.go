@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -70,6 +71,11 @@ func (r Role) suffix() string {
 const Source = "aws.agreement-marketplace"
 
 const testSources = "awsmp.test."
+
+// ValidStage reports whether a text can be the name of a stage that takes test events.
+func ValidStage(text string) bool {
+	return regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`).MatchString(text)
+}
 
 // TestSource is the source of a stage's test events.
 func TestSource(stage string) string { return testSources + stage }
@@ -137,10 +143,10 @@ func parseEvent(body []byte, now time.Time) (event, error) {
 		return event{}, fmt.Errorf("%w: it has no time by which it can be ordered", ErrNoEvent)
 	case e.at.Sub(now) > maxAhead:
 		return event{}, fmt.Errorf("%w: its time, %s, lies ahead of the clock by more than a day", ErrNoEvent, e.at.Format(time.RFC3339))
-	case !isAccount(e.account) && !absent(valueAt(envelope, accountPath)): // whoever else holds the license is not meant
+	case !metering.ValidAccount(e.account) && !absent(valueAt(envelope, accountPath)): // whoever else holds the license is not meant
 		return event{}, fmt.Errorf("%w: its acceptor's accountId is not 12 digits", ErrNoEvent)
 	}
-	if !isAccount(e.account) {
+	if !metering.ValidAccount(e.account) {
 		e.account = ""
 	}
 	return e, nil
@@ -195,11 +201,6 @@ func timeOf(s string) time.Time {
 	return t
 }
 
-// isAccount reports whether a text is an AWS account's id: twelve digits.
-func isAccount(s string) bool {
-	return len(s) == 12 && strings.Trim(s, "0123456789") == ""
-}
-
 // spelling is a license as an event spells it. AWS spells licenses in several ways, its own examples too.
 type spelling struct {
 	arn   string // its ARN, or the one that a bare form stands for; empty where only an id is known
@@ -223,7 +224,7 @@ func spelled(s string) spelling {
 		return spelling{odd: s != ""}
 	}
 	if f := strings.Split(s, ":"); len(f) >= 5 && strings.HasPrefix(f[0], "aws") && f[1] == "license-manager" {
-		if arn := "arn:" + f[0] + ":license-manager::" + f[3] + ":license:" + id; isAccount(f[3]) && metering.ValidLicense(arn) {
+		if arn := "arn:" + f[0] + ":license-manager::" + f[3] + ":license:" + id; metering.ValidAccount(f[3]) && metering.ValidLicense(arn) {
 			return spelling{arn: arn, id: id}
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/awsmp/metering/internal/metering"
 )
 
 // TestEvent is an invented event in the shape of the Marketplace's own (AWS Marketplace seller guide, Amazon EventBridge events). Its
@@ -51,7 +53,7 @@ func (t TestEvent) Check() error {
 		return fmt.Errorf("%s is told to the %s alone", t.Kind, Manufacturer)
 	case license && t.License == "":
 		return fmt.Errorf("%s needs a license", t.Kind)
-	case !isAccount(t.Account):
+	case !metering.ValidAccount(t.Account):
 		return errors.New("the buyer's account must be 12 digits")
 	case t.Agreement == "":
 		return errors.New("the agreement's id is missing")

@@ -2,12 +2,12 @@ package metering
 
 import "strings"
 
-// validLicense holds a license ARN against its form (AWS Marketplace Metering API model, LicenseArn):
+// ValidLicense reports whether a text has the form of a license ARN (AWS Marketplace Metering API model, LicenseArn):
 //
 //	arn:aws[a-zA-Z-]*:[a-zA-Z0-9][a-zA-Z0-9_/.-]{0,62}:[…]{0,63}:[…]{0,63}:[a-zA-Z0-9][a-zA-Z0-9:_/+=,@.-]{0,1023}
 //
 // Every row is judged by it, and a regular expression took a tenth of a whole visit's time.
-func validLicense(arn string) bool {
+func ValidLicense(arn string) bool {
 	rest, ok := strings.CutPrefix(arn, "arn:aws")
 	partition, rest, more := strings.Cut(rest, ":")
 	if !ok || !more || !consists(partition, "-", false) {
@@ -50,7 +50,7 @@ func identityReason(license, identifier string, raw any) Reason {
 		}
 		return ""
 	}
-	if !validLicense(license) {
+	if !ValidLicense(license) {
 		return InvalidLicenseArn
 	}
 	if identifier != "" || raw != nil && raw != "" {

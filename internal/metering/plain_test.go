@@ -68,12 +68,12 @@ func TestLicensesAreThoseOfThePattern(t *testing.T) {
 		if i := rapid.IntRange(0, len(arn)).Draw(t, "cut"); rapid.IntRange(0, 3).Draw(t, "whole") == 0 {
 			arn = arn[:i]
 		}
-		if got, want := validLicense(arn), pattern.MatchString(arn); got != want {
+		if got, want := ValidLicense(arn), pattern.MatchString(arn); got != want {
 			t.Errorf("%q: %v, the pattern says %v", arn, got, want)
 		}
 	})
 	long := "arn:aws:license-manager:::" + strings.Repeat("l", 1024)
-	if !validLicense(long) || validLicense(long+"l") {
+	if !ValidLicense(long) || ValidLicense(long+"l") {
 		t.Error("the resource of an ARN may have 1,024 characters and no more")
 	}
 }

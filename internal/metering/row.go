@@ -184,13 +184,17 @@ func segmentReason(key RowKey, r Row) Reason {
 	return ""
 }
 
-// accountReason holds an account id against its form: twelve digits (AWS Account Management reference). The metering
+// ValidAccount reports whether a text has the form of an AWS account's id: twelve digits (AWS Account Management reference). The metering
 // API's own pattern admits any number of digits, but a spreadsheet that dropped a leading zero would then bill nobody.
+func ValidAccount(account string) bool {
+	return len(account) == 12 && strings.Trim(account, "0123456789") == ""
+}
+
 func accountReason(account string) Reason {
 	switch {
 	case account == "":
 		return MissingCustomerAWSAccountID
-	case len(account) != 12 || strings.Trim(account, "0123456789") != "":
+	case !ValidAccount(account):
 		return InvalidCustomerAWSAccountID
 	}
 	return ""

@@ -342,6 +342,3 @@ func wholeSecond(t time.Time) time.Time {
 	}
 	return t.UTC().Truncate(time.Second)
 }
-
-// ValidLicense reports whether a text has the form of a license ARN (AWS Marketplace Metering API model, LicenseArn).
-func ValidLicense(arn string) bool { return validLicense(arn) }

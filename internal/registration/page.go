@@ -8,9 +8,10 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/awsmp/metering/internal/metering"
 )
 
 //go:embed page.html
@@ -141,7 +142,7 @@ func initial(name string) string {
 
 // spaced is an account in groups, as people compare them.
 func spaced(account string) string {
-	if !regexp.MustCompile(`^[0-9]{12}$`).MatchString(account) {
+	if !metering.ValidAccount(account) {
 		return account
 	}
 	return fmt.Sprintf("%s %s %s", account[:4], account[4:8], account[8:])
