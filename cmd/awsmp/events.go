@@ -126,7 +126,7 @@ func agreementOf(license string) string {
 
 // unused says which flag an event of a kind has no use for; nil where there is none.
 func unused(kind lifecycle.Kind, changed func(flag string) bool) error {
-	ofLicense := kind == lifecycle.LicenseUpdated || kind == lifecycle.LicenseDeprovisioned
+	ofLicense := kind.OfLicense()
 	if !ofLicense && changed("license") {
 		return errors.New("an agreement's event names no license; use --agreement")
 	}
@@ -182,7 +182,7 @@ func (f *sendFlags) read(cmd *cobra.Command, args []string) (err error) {
 	if err := unused(f.event.Kind, changed); err != nil {
 		return err
 	}
-	f.anyAccount = f.event.Stage == "" && !changed("account") && strings.HasPrefix(string(f.event.Kind), "license-")
+	f.anyAccount = f.event.Stage == "" && !changed("account") && f.event.Kind.OfLicense()
 	f.licenseNamed = changed("license")
 	if !changed("agreement") {
 		f.event.Agreement = agreementOf(f.event.License)

@@ -29,6 +29,9 @@ func Kinds() []Kind {
 	return []Kind{LicenseUpdated, LicenseDeprovisioned, AgreementCreated, AgreementAmended, AgreementEnded}
 }
 
+// OfLicense reports whether events of the kind tell of a license, and not of an agreement.
+func (k Kind) OfLicense() bool { return k == LicenseUpdated || k == LicenseDeprovisioned }
+
 // title is the detail-type without the role.
 func (k Kind) title() string {
 	switch k {
@@ -157,7 +160,7 @@ func (e event) matters() bool {
 	return e.ofLicense() || e.kind == AgreementAmended || e.kind == AgreementEnded
 }
 
-func (e event) ofLicense() bool { return e.kind == LicenseUpdated || e.kind == LicenseDeprovisioned }
+func (e event) ofLicense() bool { return e.kind.OfLicense() }
 
 // name is how the event is spoken of: by its kind, or else its own words as far as they are short.
 func (e event) name() string {

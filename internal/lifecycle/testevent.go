@@ -43,7 +43,7 @@ const (
 
 // Check says what is wrong with the event.
 func (t TestEvent) Check() error {
-	license := t.Kind == LicenseUpdated || t.Kind == LicenseDeprovisioned
+	license := t.Kind.OfLicense()
 	switch {
 	case t.Kind.title() == "":
 		return fmt.Errorf("unknown kind of event %q; it is one of %s", t.Kind, oneOf(Kinds()))
@@ -152,7 +152,7 @@ func (t TestEvent) JSON() ([]byte, error) {
 		e.Source = TestSource(t.Stage)
 	}
 	role := cmp.Or(t.Role, Proposer)
-	if t.Kind == LicenseUpdated || t.Kind == LicenseDeprovisioned {
+	if t.Kind.OfLicense() {
 		role = Manufacturer
 		e.Detail.License = &licenseDetail{t.License}
 		e.Detail.Product = &productDetail{Code: t.ProductCode, ID: inventedProduct}
