@@ -83,12 +83,15 @@ func (m *Machine) refused(ctx context.Context, license string) (Refusals, error)
 			}
 			list.Refused = append(list.Refused, RefusedRecord{license, f, f.LostAt.Sub(now).Round(time.Second).String()})
 		}
-		list.newest()
+		if len(list.Refused) > 2*maxRefused { // often enough to bound the list, and not for every license
+			list.newest()
+		}
 		for _, s := range dry.Skipped {
 			s.Records, s.Units = s.Records+skipped[s.Cause].Records, s.Units+skipped[s.Cause].Units
 			skipped[s.Cause] = s
 		}
 	}
+	list.newest()
 	list.More = list.Records - len(list.Refused)
 	for _, o := range metering.Obstacles() {
 		if s, found := skipped[o]; found && !neverRefused(o) {
