@@ -1,10 +1,8 @@
 package dev
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -26,8 +24,5 @@ func (m *Machine) windows(ctx context.Context, now time.Time) ([]Window, error) 
 	for i, d := range list {
 		windows[i] = Window{License: d.License, Account: d.Account, Expiry: d.Expiry.UTC(), Left: d.Expiry.Sub(now).Round(time.Second).String()}
 	}
-	slices.SortFunc(windows, func(a, b Window) int {
-		return cmp.Or(a.Expiry.Compare(b.Expiry), cmp.Compare(a.License, b.License), cmp.Compare(a.Account, b.Account))
-	})
 	return windows, nil
 }

@@ -16,8 +16,8 @@ type Subscribers interface {
 	ChangeSubscriber(ctx context.Context, c metering.SubscriberChange) (s metering.Subscriber, changed bool, err error)
 	// AgreementSubscribers reads the licenses of an agreement from an index, all pages. The index may lag behind the table.
 	AgreementSubscribers(ctx context.Context, agreement string) iter.Seq2[metering.Subscriber, error]
-	// Deprovisioning lists the licenses in their last hour, also those for which it is over and that nobody has ended yet. Beside an
-	// error stands what could be read.
+	// Deprovisioning lists the licenses in their last hour, the one that ends first at the head; also those for which it is over and that
+	// nobody has ended yet. Beside an error stands what could be read.
 	Deprovisioning(ctx context.Context) ([]metering.Deprovisioning, error)
 }
 

@@ -1,11 +1,9 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,28 +11,22 @@ import (
 )
 
 // lastHours are the licenses in their last hour at now, the one that ends first at the head; one that goes by several accounts ends
-// with the first of them, and takes the usage of all with it: it is the license that the Marketplace closes. One whose hour is over is not among them, although nobody may have ended it yet: it goes the ordinary way, or its hour in
-// progress would be committed early should it come back at once (F31). Beside an error stand those that could be read.
+// with the first of them, and takes the usage of all with it: it is the license that the Marketplace closes. One whose hour is over is not
+// among them, although nobody may have ended it yet: it goes the ordinary way, or its hour in progress would be committed early should it
+// come back at once (F31). Beside an error stand those that could be read.
 func lastHours(ctx context.Context, subscribers Subscribers, now time.Time) ([]metering.Deprovisioning, error) {
 	list, err := subscribers.Deprovisioning(ctx)
 	if err != nil {
 		err = fmt.Errorf("list deprovisioning licenses: %w", err)
 	}
 	var open []metering.Deprovisioning
+	seen := make(map[string]bool, len(list))
 	for _, l := range list {
-		if l.Expiry.After(now) {
+		if l.Expiry.After(now) && !seen[l.License] {
+			seen[l.License] = true
 			open = append(open, l)
 		}
 	}
-	slices.SortFunc(open, func(a, b metering.Deprovisioning) int {
-		return cmp.Or(a.Expiry.Compare(b.Expiry), cmp.Compare(a.License, b.License))
-	})
-	seen := make(map[string]bool, len(open))
-	open = slices.DeleteFunc(open, func(l metering.Deprovisioning) bool {
-		again := seen[l.License]
-		seen[l.License] = true
-		return again
-	})
 	return open, err
 }
 

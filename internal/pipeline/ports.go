@@ -42,7 +42,7 @@ type Records interface {
 
 // Subscribers is what the pipeline asks of the subscribers table.
 type Subscribers interface {
-	// Deprovisioning lists the licenses in their last hour. Beside an error stands what could be read: one entry that cannot be
+	// Deprovisioning lists the licenses in their last hour, the one that ends first at the head. Beside an error stands what could be read: one entry that cannot be
 	// costs no other license its last hour.
 	Deprovisioning(ctx context.Context) ([]metering.Deprovisioning, error)
 }
