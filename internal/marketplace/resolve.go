@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -31,25 +30,23 @@ const resolving = "resolve the registration token"
 //
 // Of the errors, errors.Is tells metering.ErrTokenInvalid and metering.ErrTokenExpired; all others are an *awsapi.Error with a hint. None
 // says a word of the token.
-func (c *Client) Resolve(ctx context.Context, token string) (metering.Customer, error) {
+func (c *Client) Resolve(ctx context.Context, token string) (customer metering.Customer, err error) {
 	if token == "" {
 		return metering.Customer{}, fmt.Errorf("%s: %w", resolving, metering.ErrTokenInvalid)
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolvePatience)
 	defer cancel()
-	for try := 1; ; try++ {
-		customer, err := c.resolveOnce(ctx, token)
-		if err == nil {
-			return customer, nil
-		}
-		err = c.resolveFault(err, token)
-		if class := awsapi.ClassOf(err); class != awsapi.Throttled && class != awsapi.Unavailable || try == resolveTries {
-			return metering.Customer{}, err
-		}
-		if awsapi.Sleep(ctx, rand.N(resolvePause<<(try-1))) != nil {
-			return metering.Customer{}, err // what it failed with says more than that time is up
-		}
+	passing := func(err error) bool {
+		class := awsapi.ClassOf(err)
+		return class == awsapi.Throttled || class == awsapi.Unavailable
 	}
+	err = awsapi.Repeat(ctx, resolveTries, resolvePause, passing, func() (err error) {
+		if customer, err = c.resolveOnce(ctx, token); err != nil {
+			err = c.resolveFault(err, token)
+		}
+		return err
+	})
+	return customer, err // what it failed with says more than that time is up
 }
 
 func (c *Client) resolveOnce(ctx context.Context, token string) (metering.Customer, error) {

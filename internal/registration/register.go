@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
-	mrand "math/rand/v2"
 	"net/http"
 	"regexp"
 	"time"
@@ -111,12 +110,7 @@ func (h *Handler) record(ctx context.Context, v visit, end ending) ending {
 }
 
 func repeated(ctx context.Context, write func() error) error {
-	for try := 1; ; try++ {
-		err := write()
-		if err == nil || !awsapi.ClassOf(err).Retry() || try == writeTries || awsapi.Sleep(ctx, mrand.N(writePause<<(try-1))) != nil {
-			return err
-		}
-	}
+	return awsapi.Repeat(ctx, writeTries, writePause, func(err error) bool { return awsapi.ClassOf(err).Retry() }, write)
 }
 
 // failed is an end that the buyer could not help. What passes, they may try again.
