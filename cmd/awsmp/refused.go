@@ -94,15 +94,8 @@ func newRefusedRetryCommand() *cobra.Command {
 				}
 			}
 			text, err := node.call(cmd.Context(), http.MethodPost, "/v1/refused/retry", retry)
-			if err == nil && asJSON {
-				_, err = cmd.OutOrStdout().Write(text)
-				return err
-			}
-			done, err := decode[dev.Retried](text, err)
-			if err != nil {
-				return err
-			}
-			return writeRetried(cmd.OutOrStdout(), done)
+			out := cmd.OutOrStdout()
+			return show(out, asJSON, text, err, func(r dev.Retried) error { return writeRetried(out, r) })
 		},
 	}
 	flags := cmd.Flags()

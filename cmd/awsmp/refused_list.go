@@ -43,15 +43,8 @@ func newRefusedListCommand() *cobra.Command {
 				path += "?" + url.Values{"license": {license}}.Encode()
 			}
 			text, err := node.call(cmd.Context(), http.MethodGet, path, nil)
-			if err == nil && asJSON {
-				_, err = cmd.OutOrStdout().Write(text)
-				return err
-			}
-			list, err := decode[dev.Refusals](text, err)
-			if err != nil {
-				return err
-			}
-			return writeRefusals(cmd.OutOrStdout(), list, node.where())
+			out := cmd.OutOrStdout()
+			return show(out, asJSON, text, err, func(l dev.Refusals) error { return writeRefusals(out, l, node.where()) })
 		},
 	}
 	flags := cmd.Flags()

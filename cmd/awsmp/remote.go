@@ -132,6 +132,19 @@ func (r *remote) await(ctx context.Context, patience time.Duration, path string)
 	}
 }
 
+// show writes a node's answer as it came, for programs, or in words.
+func show[T any](out io.Writer, asJSON bool, text []byte, err error, words func(T) error) error {
+	if err == nil && asJSON {
+		_, err = out.Write(text)
+		return err
+	}
+	answer, err := decode[T](text, err)
+	if err != nil {
+		return err
+	}
+	return words(answer)
+}
+
 func decode[T any](text []byte, err error) (T, error) {
 	var v T
 	if err == nil {

@@ -37,15 +37,8 @@ func newStatusCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := node.await(cmd.Context(), wait, "/v1/status")
-			if err == nil && asJSON {
-				_, err = cmd.OutOrStdout().Write(text)
-				return err
-			}
-			status, err := decode[dev.Status](text, err)
-			if err != nil {
-				return err
-			}
-			return writeStatus(cmd.OutOrStdout(), status, node.where())
+			out := cmd.OutOrStdout()
+			return show(out, asJSON, text, err, func(s dev.Status) error { return writeStatus(out, s, node.where()) })
 		},
 	}
 	flags := cmd.Flags()
