@@ -104,6 +104,9 @@ func TestScheduledRuns(t *testing.T) {
 			if test.answer != "" && string(answer) != test.answer || !json.Valid(answer) {
 				t.Errorf("answer %s, want %s", answer, test.answer)
 			}
+			if counted := strings.Contains(o.metrics.String(), `"SubmissionPaused":1`); counted != (test.changes["SUBMISSION"] == "paused") {
+				t.Errorf("counted as paused: %t", counted)
+			}
 			// Case 50: a run that found nothing still says so.
 			if last := lastLine(o.log.String()); !strings.Contains(last, "run ended") || !strings.Contains(last, "took=") {
 				t.Errorf("log ends with %s", last)

@@ -75,6 +75,7 @@ const (
 	MetricSubmissionExpired    Metric = "UsageSubmissionExpired"
 	MetricDryRun               Metric = "DryRunSubmitted"
 	MetricDeprovisioningLookup Metric = "DeprovisioningLookupFailed"
+	MetricSubmissionPaused     Metric = "SubmissionPaused" // once a run; nothing is sent meanwhile
 
 	// Of the lifecycle.
 	MetricEventIgnored     Metric = "SubscriptionEventIgnored" // an event that metering has no use for; the cause is its kind

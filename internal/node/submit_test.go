@@ -357,7 +357,7 @@ func TestF38DryRunIsNamedAndGoesLive(t *testing.T) {
 	w.wantPlace(ledger.DryRun, 5)
 }
 
-// TestPausedSendsNothing: submission is paused and taken up again inside the window.
+// TestPausedSendsNothing: submission is paused and taken up again inside the window. Each paused run is counted, so that nobody forgets it.
 func TestPausedSendsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, afternoon)
@@ -369,7 +369,10 @@ func TestPausedSendsNothing(t *testing.T) {
 		t.Errorf("%+v after %d calls", s, w.sim.Stats().Calls)
 	}
 	w.wantPlace(ledger.InFlight, 5)
+	const runs = 56 + 1 // every five minutes from 15:23 to 19:58, and the one above
+	w.wantMetric(metering.MetricSubmissionPaused, runs, 0)
 	w.Submit.Paused = false
 	w.until(at("2026-03-10T20:04:00"))
 	w.wantPlace(ledger.Billed, 5)
+	w.wantMetric(metering.MetricSubmissionPaused, runs, 0)
 }

@@ -31,7 +31,7 @@ type Submitter struct {
 	Retention time.Duration
 	// DryRun does everything but the call.
 	DryRun bool
-	// Paused sends nothing and says so.
+	// Paused sends nothing, and every run says so: whoever forgets it loses what waits.
 	Paused bool
 	Now    func() time.Time
 	Log    *slog.Logger
@@ -49,6 +49,7 @@ type Submission struct {
 // what only the month end still keeps billable. Records that the service left unprocessed are reported and are no error (F39).
 func (s *Submitter) Run(ctx context.Context) (Submission, error) {
 	if s.Paused {
+		s.Metrics.Emit(metering.Measure{Metric: metering.MetricSubmissionPaused, Items: 1})
 		logger(s.Log).Info("submission is paused: nothing is sent, records wait and will expire")
 		return Submission{Paused: true}, nil
 	}

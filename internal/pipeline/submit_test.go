@@ -16,6 +16,7 @@ import (
 
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
+	"github.com/awsmp/metering/internal/telemetry"
 )
 
 // forbidden is a Marketplace that must not be called.
@@ -55,7 +56,7 @@ func TestDryRunNeverCalls(t *testing.T) {
 	}
 }
 
-// TestPausedTouchesNothing: nothing is read, refused or sent, and the run says so.
+// TestPausedTouchesNothing: nothing is read, refused or sent, and each run says so by one metric. A run that is not paused says no such thing.
 func TestPausedTouchesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -63,11 +64,26 @@ func TestPausedTouchesNothing(t *testing.T) {
 	before := b.store.Stats()
 	s := b.submitter(forbidden{t})
 	s.Paused = true
-	if got, err := s.Run(b.ctx); err != nil || !got.Paused {
-		t.Errorf("%+v, %v", got, err)
+	for run := int64(1); run <= 2; run++ {
+		if got, err := s.Run(b.ctx); err != nil || got != (pipeline.Submission{Paused: true}) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if n := b.metrics.Of(metering.MetricSubmissionPaused); n != (telemetry.Count{Items: run}) {
+			t.Errorf("after run %d: %+v", run, n)
+		}
 	}
 	if after := b.store.Stats(); after != before {
 		t.Errorf("asked of the store: %+v", after)
+	}
+	if diff := cmp.Diff([]metering.Metric{metering.MetricSubmissionPaused}, b.metrics.Metrics()); diff != "" {
+		t.Error(diff)
+	}
+	s.Paused, s.DryRun = false, true
+	if got, err := s.Run(b.ctx); err != nil || got.Paused || got.Rejected != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if n := b.metrics.Of(metering.MetricSubmissionPaused).Items; n != 2 {
+		t.Errorf("a run that is not paused: %d after 2", n)
 	}
 }
 
