@@ -111,7 +111,7 @@ func newEventsSendCommand() *cobra.Command {
 	f.remote.flags(flags)
 	flags.StringVar(&f.event.Stage, "stage", "", "send it to this dry-run stage on AWS, in place of a node")
 	flags.StringVar(&f.region, "region", "us-east-1", "with --stage: Region of its events stack")
-	flags.StringVar(&f.function, "function", "awsmp-subscription", "with --stage: name of its subscription function")
+	flags.StringVar(&f.function, "function", "", "with --stage: name of its subscription function (default: "+lifecycle.TestFunction("<stage>")+")")
 	flags.StringVar(&f.bus, "bus", "default", "with --stage: event bus that its rule is on")
 	return cmd
 }
@@ -161,6 +161,7 @@ func (f *sendFlags) read(cmd *cobra.Command, args []string) (err error) {
 				return fmt.Errorf("--stage excludes --%s: it is a stage on AWS or a node", name)
 			}
 		}
+		f.function = cmp.Or(f.function, lifecycle.TestFunction(f.event.Stage))
 	}
 	if f.file != "" {
 		for _, name := range []string{"license", "account", "agreement", "product-code", "role", "status", "at", "start", "end"} {

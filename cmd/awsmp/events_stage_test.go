@@ -16,8 +16,8 @@ func TestEventsOnAWS(t *testing.T) {
 	t.Parallel()
 	moto := standin.Moto(t)
 	dryRun := map[string]string{"METERING_MODE": "dry-run", "TEST_STAGE": "qa", "TEST_ACCOUNTS": "111122223333,444455556666", "SUBSCRIBERS_TABLE": "awsmp-subscribers-test-qa"}
-	eventbustest.Deploy(t, "awsmp-subscription", dryRun)
-	eventbustest.Deploy(t, "awsmp-live-subscription", map[string]string{"METERING_MODE": "live", "TEST_STAGE": "none", "TEST_ACCOUNTS": "none"})
+	eventbustest.Deploy(t, "awsmp-subscription-test-qa", dryRun)
+	eventbustest.Deploy(t, "awsmp-subscription", map[string]string{"METERING_MODE": "live", "TEST_STAGE": "none", "TEST_ACCOUNTS": "none"})
 	arrived := eventbustest.Listen(t, "awsmp-qa-subscription-events", "awsmp.test.qa")
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/events",

@@ -182,8 +182,8 @@ func TestAllows(t *testing.T) {
 		why, hint string
 	}{
 		"allowed":           {func(*eventbus.Stage) {}, buyer, "", ""},
-		"live":              {func(s *eventbus.Stage) { s.Mode = "live" }, buyer, `METERING_MODE "live"`, "stage qa"},
-		"no mode":           {func(s *eventbus.Stage) { s.Mode = "" }, buyer, `METERING_MODE ""`, "stage qa"},
+		"live":              {func(s *eventbus.Stage) { s.Mode = "live" }, buyer, `METERING_MODE "live"`, "stage qa; without --function its awsmp-subscription-test-qa"},
+		"no mode":           {func(s *eventbus.Stage) { s.Mode = "" }, buyer, `METERING_MODE ""`, "in dry-run for stage qa"},
 		"no test events":    {func(s *eventbus.Stage) { s.TestStage = "" }, buyer, "takes no test events", "TEST_STAGE to qa"},
 		"another stage":     {func(s *eventbus.Stage) { s.TestStage = "load" }, buyer, "of stage load, not of qa", "--stage load"},
 		"another account":   {func(*eventbus.Stage) {}, "444455556666", "account 444455556666 is not among", "--account 111122223333"},

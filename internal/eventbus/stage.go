@@ -51,7 +51,7 @@ func ReadStage(ctx context.Context, client *lambda.Client, function string) (Sta
 		var missing *types.ResourceNotFoundException
 		var known *awsapi.Error
 		if errors.As(err, &missing) && errors.As(err, &known) {
-			known.Hint = "name the function of the stage's events stack with --function, and its Region with --region: aws lambda list-functions --query 'Functions[].FunctionName'"
+			known.Hint = "deploy the stage's events stack in dry-run; if it stands already, name its Region with --region or its function with --function: aws lambda list-functions --query 'Functions[].FunctionName'"
 		}
 		return Stage{}, err
 	}
@@ -91,7 +91,7 @@ func (s Stage) Allows(stage, account string) error {
 	case s.Mode != dryRun:
 		return &Refusal{
 			fmt.Sprintf("the function %s has %s %q: invented events go to a stage in %s alone", s.Function, modeVariable, s.Mode, dryRun),
-			apart + stage + ", and name its function with --function",
+			apart + stage + "; without --function its " + lifecycle.TestFunction(stage) + " is asked",
 		}
 	case s.TestStage == "":
 		return &Refusal{

@@ -75,7 +75,8 @@ const Source = "aws.agreement-marketplace"
 
 const testSources = "awsmp.test."
 
-// ValidStage reports whether a text can be the name of a stage that takes test events.
+// ValidStage reports whether a text can be the name of a stage that takes test events. The names of the stage's resources end in it: the longest
+// is awsmp-deprovision-cleanup-test- and the stage, and a Lambda function's has 64 characters at most (AWS Lambda API reference, CreateFunction).
 func ValidStage(text string) bool {
 	return regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`).MatchString(text)
 }
@@ -83,15 +84,18 @@ func ValidStage(text string) bool {
 // TestSource is the source of a stage's test events.
 func TestSource(stage string) string { return testSources + stage }
 
-// testTables stands before the stage at the end of the name of a subscribers table that takes test events. A stage has a table of its own, and
-// no live product reads one: what an invented event says of a license must not move what is billed.
-const testTables = "-test-"
+// testNames stands before the stage at the end of the names of what a stage that takes test events has to itself.
+const testNames = "-test-"
 
-// TestTable reports whether a subscribers table is for test events of the stage.
-func TestTable(table, stage string) bool { return strings.HasSuffix(table, testTables+stage) }
+// TestFunction is the name of the subscription function of a stage that takes test events.
+func TestFunction(stage string) string { return "awsmp-subscription" + testNames + stage }
+
+// TestTable reports whether a subscribers table is for test events of the stage. A stage has a table of its own, and no live product reads one:
+// what an invented event says of a license must not move what is billed.
+func TestTable(table, stage string) bool { return strings.HasSuffix(table, testNames+stage) }
 
 // AnyTestTable reports whether a subscribers table may be for test events of some stage.
-func AnyTestTable(table string) bool { return strings.Contains(table, testTables) }
+func AnyTestTable(table string) bool { return strings.Contains(table, testNames) }
 
 // ErrNoEvent says that some bytes are no event, or one of a kind that matters without a usable time, or with a buyer's account that is none.
 var ErrNoEvent = errors.New("this is no event")

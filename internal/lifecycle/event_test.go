@@ -180,6 +180,29 @@ func TestTestEvents(t *testing.T) {
 	}
 }
 
+// TestNamesOfAStageAreLegal: with the longest name that a stage can have, those of its functions are still names to Lambda.
+func TestNamesOfAStageAreLegal(t *testing.T) {
+	t.Parallel()
+	const most = 64
+	stage := "q"
+	for lifecycle.ValidStage(stage+"-") && len(stage) <= most {
+		stage += "-"
+	}
+	for _, name := range []string{lifecycle.TestFunction(stage), "awsmp-deprovision-cleanup-test-" + stage} {
+		if len(name) > most {
+			t.Errorf("%s has %d characters, want %d at most", name, len(name), most)
+		}
+	}
+	for _, none := range []string{"", "QA", "2", "-qa", "q_a", "q.a", "qa\n", stage + "a"} {
+		if lifecycle.ValidStage(none) {
+			t.Errorf("%q is taken for the name of a stage", none)
+		}
+	}
+	if got, want := lifecycle.TestFunction("qa"), "awsmp-subscription-test-qa"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestTestEventsOfAnAgreement: one about an agreement touches the licenses of its own account alone, though others hold the same agreement.
 func TestTestEventsOfAnAgreement(t *testing.T) {
 	t.Parallel()
