@@ -1,8 +1,9 @@
 package lambdahost
 
 import (
-	"bytes"
 	"context"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -50,7 +51,7 @@ func (o Options) withDefaults() Options {
 type Function struct {
 	options Options
 	slots   chan struct{}
-	logs    output
+	logs    *output
 
 	mu      sync.Mutex
 	idle    []*process
@@ -67,12 +68,17 @@ type Function struct {
 func Start(t testing.TB, o Options) *Function {
 	t.Helper()
 	o = o.withDefaults()
-	f := &Function{options: o, slots: make(chan struct{}, o.Concurrency), live: make(map[*process]struct{})}
+	file, err := os.OpenFile(filepath.Join(t.TempDir(), "log"), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &Function{options: o, slots: make(chan struct{}, o.Concurrency), live: make(map[*process]struct{}), logs: &output{file: file}}
 	t.Cleanup(func() {
 		f.mu.Lock()
 		f.stopped = true
 		f.mu.Unlock()
 		f.Kill()
+		f.logs.close()
 		if t.Failed() {
 			t.Logf("last lines of %s:\n%s", o.Name, f.logs.tail(8<<10))
 		}
@@ -186,25 +192,41 @@ func (f *Function) coldStart(d time.Duration) {
 	f.colds = append(f.colds, d)
 }
 
-// output collects what several processes write.
+// output is what several processes write, straight into a file: what one wrote before its answer is there when the answer is. Through a pipe it
+// could come later.
 type output struct {
 	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
+	file *os.File // nil when it is closed
+	text []byte   // all of it, when it is closed
 }
 
 // tail is the last n bytes; all with n < 0.
 func (o *output) tail(n int) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	b := o.text.Bytes()
+	b := o.all()
 	if n >= 0 && len(b) > n {
 		b = b[len(b)-n:]
 	}
 	return string(b)
+}
+
+func (o *output) all() []byte {
+	if o.file == nil {
+		return o.text
+	}
+	b, err := os.ReadFile(o.file.Name())
+	if err != nil {
+		return fmt.Appendf(nil, "the log cannot be read: %v", err)
+	}
+	return b
+}
+
+// close keeps what was written, for those who ask when the file is gone.
+func (o *output) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = o.all()
+	_ = o.file.Close()
+	o.file = nil
 }

@@ -77,8 +77,7 @@ func start(f *Function) (*process, error) {
 	p.cmd = exec.Command(f.options.Binary)
 	p.cmd.Dir = os.TempDir()
 	p.cmd.Env = p.environment(listener.Addr().String())
-	p.cmd.Stdout, p.cmd.Stderr = &f.logs, &f.logs // the same writer: one pipe, so that lines keep their order
-	p.cmd.WaitDelay = time.Second
+	p.cmd.Stdout, p.cmd.Stderr = f.logs.file, f.logs.file // the same file, so that lines keep their order
 	if err := p.cmd.Start(); err != nil {
 		_ = listener.Close()
 		return nil, fmt.Errorf("start %s: %w", f.options.Name, err)
