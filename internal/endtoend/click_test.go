@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/awsmp/metering/internal/functions"
+	"github.com/awsmp/metering/internal/lambdahost"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/standin"
 	"github.com/awsmp/metering/internal/store/dynamodb"
@@ -157,14 +158,7 @@ func form(token string, fields url.Values, without []string) url.Values {
 // click posts a form to the function through API Gateway.
 func (w *world) click(f *function, form url.Values) events.APIGatewayProxyResponse {
 	w.t.Helper()
-	return w.answer(f, events.APIGatewayProxyRequest{
-		HTTPMethod: "POST", Path: "/register", Body: form.Encode(),
-		Headers: map[string]string{
-			"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html,application/xhtml+xml,*/*;q=0.8",
-			"Origin": "https://aws.amazon.com", "Sec-Fetch-Site": "cross-site",
-		},
-		RequestContext: events.APIGatewayProxyRequestContext{RequestID: requestID, Stage: "prod"},
-	})
+	return w.answer(f, lambdahost.Posted("/register", requestID, form))
 }
 
 // answer is what the function answers to an event of API Gateway. What every answer has is looked at here.

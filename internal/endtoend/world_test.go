@@ -326,31 +326,17 @@ func (w *world) held(url string) int {
 	return waiting + underWay
 }
 
-// drained waits until no message is left in any queue. The order matters: while the work queues hold nothing, nobody fills the
-// cleanup queue. One look is not enough: moto counts what is visible and what is under way one after the other, and a message
-// whose time runs out in between is in neither number. An empty receive in between tells.
+// drained waits until no message is left in any queue. The order matters: while the work queues hold nothing, nobody fills the cleanup queue.
 func (w *world) drained() {
 	w.t.Helper()
-	left := func() string {
+	lambdahost.Drain(w.t, patience, func() string {
 		for _, kind := range []string{workQueue, deprovisionQueue, cleanupQueue} {
 			if n := w.held(w.urls[kind]); n > 0 {
 				return fmt.Sprintf("%s holds %d", kind, n)
 			}
 		}
 		return ""
-	}
-	eventually(w.t, "the end of all messages", func() string {
-		if problem := left(); problem != "" {
-			return problem
-		}
-		for _, m := range w.mappings {
-			before := m.Tally().Empty
-			eventually(w.t, "an empty receive", func() string {
-				return problemf(m.Tally().Empty >= before+2, "%+v", m.Tally()) // the first may have begun before
-			})
-		}
-		return left()
-	})
+	}, w.mappings...)
 	for _, kind := range []string{workQueue, deprovisionQueue, cleanupQueue} {
 		if n := w.held(w.urls[kind] + "-dlq"); n > 0 {
 			w.t.Errorf("%d messages of %s are dead letters", n, kind)

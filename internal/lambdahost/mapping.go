@@ -38,8 +38,9 @@ type Source struct {
 
 // Mapping polls a queue and invokes a function with what it receives.
 type Mapping struct {
-	stop context.CancelFunc
-	all  sync.WaitGroup
+	stop    context.CancelFunc
+	all     sync.WaitGroup
+	pollers int
 
 	mu    sync.Mutex
 	tally Tally
@@ -66,8 +67,8 @@ func Map(t testing.TB, f *Function, s Source) *Mapping {
 		s.Idle = 20 * time.Millisecond
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	m := &Mapping{stop: stop}
-	for range max(1, s.Concurrency) {
+	m := &Mapping{stop: stop, pollers: max(1, s.Concurrency)}
+	for range m.pollers {
 		m.all.Go(func() { m.poll(ctx, f, s) })
 	}
 	t.Cleanup(m.Stop)

@@ -15,6 +15,7 @@ import socket
 import sys
 import threading
 import time
+import warnings
 
 try:
     from moto.moto_server.werkzeug_app import (
@@ -101,6 +102,11 @@ def end_with_parent():
 
 threading.Thread(target=end_with_parent, daemon=True).start()
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
+# A function that is deployed and called would run in a container, or not, as the machine has it. Here none does.
+os.environ["DOCKER_HOST"] = "unix:///dev/null"
+# Of what moto does not make of a template docs/stand-ins.md has the list, and a test holds it to the truth.
+logging.getLogger("moto").setLevel(logging.ERROR)
+warnings.filterwarnings("ignore", module="moto")
 app = OneAtATime(DomainDispatcherApplication(create_backend_app))
 server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=InOnePiece)
 print(f"http://127.0.0.1:{server.server_port}", flush=True)
