@@ -76,6 +76,9 @@ func (h *Handler) Handle(ctx context.Context, batch []pipeline.Message) (failed 
 				logger(h.Log).Debug("event applied; its message will be delivered once more", "message", m.ID)
 			} else if errs[i] != nil {
 				logger(h.Log).Error("event not applied; its message will be delivered again", "message", m.ID, "error", errs[i])
+				if !errors.Is(errs[i], ErrUnresolved) { // that one may only have outrun another
+					h.Metrics.Emit(metering.Measure{Metric: metering.MetricEventFailed, Items: 1, Cause: events[i].name()})
+				}
 			}
 		}
 	}

@@ -324,6 +324,14 @@ func TestOneFailureHoldsUpNoOther(t *testing.T) {
 	if diff := cmp.Diff([]string{"m1", "m2", "m3"}, w.receive(10)); diff != "" {
 		t.Error(diff)
 	}
+	for _, kind := range []lifecycle.Kind{lifecycle.LicenseDeprovisioned, lifecycle.AgreementEnded} {
+		if n := w.metrics.By(metering.MetricEventFailed, string(kind)).Items; n != 1 {
+			t.Errorf("%d %s counted as failed", n, kind)
+		}
+	}
+	if n := w.metrics.Of(metering.MetricEventFailed).Items; n != 3 { // one of them is no event
+		t.Errorf("%d events counted as failed", n)
+	}
 	if two := w.subscriber(licenseTwo); two.AgreementStatus != metering.LifecycleInactive || two.Status != metering.LifecycleDeprovisioning {
 		t.Errorf("%+v", two)
 	}

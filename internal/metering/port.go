@@ -79,6 +79,7 @@ const (
 
 	// Of the lifecycle.
 	MetricEventIgnored     Metric = "SubscriptionEventIgnored" // an event that metering has no use for; the cause is its kind
+	MetricEventFailed      Metric = "SubscriptionEventFailed"  // an event that could not be read or applied; once a delivery, and it comes again
 	MetricAgreementUnknown Metric = "AgreementUnknown"         // Ended or Amended of an agreement that no license here belongs to
 	MetricTestEventRefused Metric = "TestEventRefused"         // an invented event where none is allowed
 

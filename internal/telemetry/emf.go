@@ -35,7 +35,8 @@ type EMFOptions struct {
 // concurrent use, and writes each line in one piece.
 //
 // A metric X counts items, and XUnits sums their units; XUnits is left out where there are none, or none are known. Both are
-// published under ProductCode alone, which is what alarms watch: an alarm sees only one exact set of dimensions. Where there is
+// published under ProductCode alone, which is what alarms watch: an alarm sees only one exact set of dimensions. The events stack, which
+// serves all products, has MeteringMode in its place: a test stage beside it counts apart. Where there is
 // a cause they are published by ProductCode, MeteringMode and cause as well. A document holds at most two metrics and three
 // dimensions, of the 100 and 30 that the specification allows.
 type EMF struct {
@@ -107,7 +108,11 @@ func (e *EMF) document(m metering.Measure) []byte {
 	if e.options.MeteringMode != "" {
 		mode, root[DimensionMeteringMode] = []string{DimensionMeteringMode}, e.options.MeteringMode
 	}
-	directive.Dimensions = [][]string{append([]string{}, product...)} // an empty set stands for itself; null is no set
+	whole := product
+	if len(product) == 0 {
+		whole = mode
+	}
+	directive.Dimensions = [][]string{append([]string{}, whole...)} // an empty set stands for itself; null is no set
 	if cause := dimensionValue(m.Cause); cause != "" {
 		name := DimensionReason
 		if m.Metric == metering.MetricException {

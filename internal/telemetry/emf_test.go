@@ -64,13 +64,19 @@ func TestEMF(t *testing.T) {
 			"CloudWatchMetrics":[{"Namespace":"AwsMarketplace/Metering","Dimensions":[["ProductCode"]],
 			"Metrics":[{"Name":"UsageBilled","Unit":"Count"}]}]}}`,
 		},
-		"the events stack serves all products": {
+		"neither product nor mode": {
 			telemetry.EMFOptions{Now: at}, metering.Measure{Metric: "AgreementUnknown", Items: 1},
 			`{"AgreementUnknown":1,"_aws":{"Timestamp":1773156000123,
 			"CloudWatchMetrics":[{"Namespace":"AwsMarketplace/Metering","Dimensions":[[]],
 			"Metrics":[{"Name":"AgreementUnknown","Unit":"Count"}]}]}}`,
 		},
-		"the events stack, with a reason": {
+		"the events stack has its mode in place of a product": {
+			telemetry.EMFOptions{MeteringMode: "dry-run", Now: at}, metering.Measure{Metric: metering.MetricEventFailed, Items: 1, Cause: "License Deprovisioned"},
+			`{"SubscriptionEventFailed":1,"MeteringMode":"dry-run","Reason":"License Deprovisioned","_aws":{"Timestamp":1773156000123,
+			"CloudWatchMetrics":[{"Namespace":"AwsMarketplace/Metering","Dimensions":[["MeteringMode"],["MeteringMode","Reason"]],
+			"Metrics":[{"Name":"SubscriptionEventFailed","Unit":"Count"}]}]}}`,
+		},
+		"neither product nor mode, with a reason": {
 			telemetry.EMFOptions{Now: at}, metering.Measure{Metric: "EventIgnored", Items: 1, Cause: "Renewed"},
 			`{"EventIgnored":1,"Reason":"Renewed","_aws":{"Timestamp":1773156000123,
 			"CloudWatchMetrics":[{"Namespace":"AwsMarketplace/Metering","Dimensions":[[],["Reason"]],
