@@ -1,0 +1,83 @@
+// Package deploy holds nothing but tests of the templates beside them.
+package deploy_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/awsmp/metering/internal/template"
+)
+
+const (
+	eventsTemplate   = "events-stack.yaml"
+	meteringTemplate = "metering-stack.yaml"
+)
+
+// product is the product code of the stacks that are resolved here.
+const product = "exampleproduct"
+
+// deployment is a template with parameters, as somebody may deploy it.
+type deployment struct {
+	name       string
+	file       string
+	parameters map[string]string
+}
+
+// deployments are all kinds of stacks: both templates in every mode.
+func deployments() []deployment {
+	return []deployment{
+		{"events live", eventsTemplate, nil},
+		{"events test stage", eventsTemplate, map[string]string{"MeteringMode": "dry-run", "StageName": "qa", "TestAccounts": "111122223333,444455556666"}},
+		{"full live", meteringTemplate, nil},
+		{"full dry-run", meteringTemplate, map[string]string{"MeteringMode": "dry-run", "SubscribersTableName": "awsmp-subscribers-test-qa"}},
+		{"direct-submit live", meteringTemplate, map[string]string{"DeploymentMode": "direct-submit"}},
+		{"direct-submit dry-run", meteringTemplate, map[string]string{"DeploymentMode": "direct-submit", "MeteringMode": "dry-run"}},
+	}
+}
+
+// read is a template as it is written.
+func read(t *testing.T, file string) *template.Template {
+	t.Helper()
+	tmpl, err := template.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tmpl
+}
+
+// stack is the deployment's stack, with more parameters or others.
+func (d deployment) stack(t *testing.T, more map[string]string) *template.Stack {
+	t.Helper()
+	parameters := map[string]string{}
+	if d.file == meteringTemplate {
+		parameters["ProductCode"] = product
+	}
+	maps.Copy(parameters, d.parameters)
+	maps.Copy(parameters, more)
+	s, err := read(t, d.file).Resolve(parameters, template.Place{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// everywhere runs a check on every deployment.
+func everywhere(t *testing.T, check func(*testing.T, deployment, *template.Stack)) {
+	t.Helper()
+	for _, d := range deployments() {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			check(t, d, d.stack(t, nil))
+		})
+	}
+}
+
+// TestEveryModeResolves: nothing refers to what its conditions leave out, and every default is one that its parameter allows.
+func TestEveryModeResolves(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, _ deployment, s *template.Stack) {
+		if len(s.Resources) == 0 {
+			t.Error("the stack is empty")
+		}
+	})
+}
