@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Everything that must hold, in one command. Needs Go alone; with a C compiler the race detector looks on, with Python's boto3 and
 # the AWS CLI on the PATH the simulator is tried with them too, with moto and Node the AWS adapters are tried against stand-ins
-# (docs/stand-ins.md), and with Chromium the registration page is tried in a browser. In continuous integration (CI set) a missing
-# one is a failure, not a skip.
+# (docs/stand-ins.md), with cfn-lint the templates are held to AWS's schemas, and with Chromium the registration page is tried in a
+# browser. In continuous integration (CI set) a missing one is a failure, not a skip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,6 +15,7 @@ missing=() race=(-race '-gcflags=modernc.org/...=-d=checkptr=0')
 command -v "$(go env CC)" >/dev/null || { missing+=('a C compiler for the race detector (apt-get install gcc)'); race=(); }
 python3 -c 'import boto3' 2>/dev/null || missing+=('boto3 (pip install boto3)')
 command -v aws >/dev/null || missing+=('the AWS CLI (pip install awscli)')
+cfn-lint --version >/dev/null 2>&1 || missing+=('cfn-lint (pip install cfn-lint)')
 python3 -c 'import moto.moto_server.werkzeug_app' 2>/dev/null || missing+=("moto (pip install 'moto[server]==5.2.1')")
 standins=internal/standin
 if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
