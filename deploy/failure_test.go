@@ -32,6 +32,7 @@ const (
 	failsKind     = "function fails" // by handler name
 	throttledKind = "function waits" // Lambda does not start it
 	idleKind      = "function rests" // nothing calls it
+	ruleKind      = "event rule"     // by logical ID: it is switched off, or gone
 	heldKind      = "queue holds"    // by logical ID: what should not be in it, or not for so long
 )
 
@@ -102,7 +103,16 @@ func failures() []failure {
 		{"somebody forgets that a stack is in dry-run (F38)", ours, string(metering.MetricDryRun), []string{"DryRunSubmittedAlarm"}, "dry-run-submitted", units(ledger.DryRun, metering.DryRunSubmitted)},
 		{"a buyer cannot register, and could not mend it", ours, string(metering.MetricRegistrationFailed), []string{"RegistrationFailedAlarm"}, "registration-failed", nil},
 		{"a buyer gets no page of ours", "AWS/ApiGateway", "5XXError", []string{"RegistrationErrorsAlarm"}, "registration-errors",
-			[]subject{{failsKind, functions.Registration}, {idleKind, functions.Registration}}},
+			one(failsKind, functions.Registration)},
+	}
+}
+
+// staysSilent is what no alarm can tell from a quiet day, and why.
+func staysSilent() map[subject]string {
+	return map[subject]string{
+		{idleKind, functions.Registration}: "it is called when a buyer comes, and no buyer is no failure",
+		{ruleKind, "MarketplaceEvents"}:    "where nobody comes or goes there are no events; the runbook's last section says how to look",
+		{ruleKind, "TestEvents"}:           "a test stage has events when somebody invents one",
 	}
 }
 
@@ -153,15 +163,14 @@ func theLandscape(t *testing.T, stacks []*template.Stack, runbook string) landsc
 		add(failsKind, f.Handler)
 		add(idleKind, f.Handler)
 	}
+	add(throttledKind, functions.Submitter, functions.Aggregator) // one alone, and many at once: others come again by themselves, or are told by what waits
 	for _, s := range stacks {
 		for _, queue := range s.OfType(queueType) {
 			add(heldKind, queue.ID)
 		}
-		for _, alarm := range s.OfType(alarmType) {
-			for _, f := range s.OfType(lambdaType) {
-				if alarm.Text("MetricName") == "Throttles" && alarm.Text("Dimensions", "0", "Value") == f.Text("FunctionName") {
-					add(throttledKind, f.Text("Handler"))
-				}
+		for _, rule := range s.OfType(ruleType) {
+			if rule.Get("EventPattern") != nil { // that a schedule rests is told by the function that it does not call
+				add(ruleKind, rule.ID)
 			}
 		}
 	}
@@ -204,8 +213,16 @@ func (l landscape) gaps(list []failure, harmless map[metering.Metric]string) (wr
 		}
 	}
 	for _, s := range l.subjects {
-		if !shown[s] {
+		switch silent := staysSilent()[s] != ""; {
+		case !shown[s] && !silent:
 			note("no failure is of the %s %s", s.kind, s.name)
+		case shown[s] && silent:
+			note("the %s %s has a failure, and a reason why nothing can tell", s.kind, s.name)
+		}
+	}
+	for s := range staysSilent() {
+		if !slices.Contains(l.subjects, s) {
+			note("there is no %s %s", s.kind, s.name)
 		}
 	}
 	for _, m := range l.metrics {
@@ -304,7 +321,14 @@ func TestGapsAreSeen(t *testing.T) {
 		{name: "an alarm leads elsewhere", template: &fault{"full live", "UsageLateAlarm", "#usage-late", "#duplicate-record", ""}, says: "UsageLateAlarm leads"},
 		{name: "an alarm has another name", template: &fault{"full live", "UsageLateAlarm", "-usage-late", "-late", ""}, says: "leads to the entry late"},
 		{name: "a queue is new", template: &fault{"full live", "CleanupMapping", "CleanupMapping:", "OtherQueue:\n    Type: AWS::SQS::Queue\n  CleanupMapping:", ""}, says: "no failure is of the queue holds OtherQueue"},
-		{name: "throttling is watched anew", template: &fault{"full live", "DiscovererErrorsAlarm", "MetricName: Errors", "MetricName: Throttles", ""}, says: "no failure is of the function waits discoverer"},
+		{name: "an event rule is new", template: &fault{"events live", "TestEvents", "TestEvents:", "OtherEvents:\n    Type: AWS::Events::Rule\n    Properties: {EventPattern: {source: [any]}}\n\n  TestEvents:", ""},
+			says: "no failure is of the event rule OtherEvents"},
+		{name: "throttling is not watched", list: func(_ *landscape, list *[]failure, _ map[metering.Metric]string) {
+			*list = slices.DeleteFunc(*list, func(f failure) bool { return f.metric == "Throttles" })
+		}, says: "no failure is of the function waits submitter"},
+		{name: "silence is told after all", list: func(_ *landscape, list *[]failure, _ map[metering.Metric]string) {
+			(*list)[0].shows = append((*list)[0].shows, subject{ruleKind, "MarketplaceEvents"})
+		}, says: "MarketplaceEvents has a failure, and a reason"},
 
 		{name: "a heading is gone", runbook: replaced("## usage-late\n", ""), says: "the runbook has no entry usage-late"},
 		{name: "a heading is no alarm's", runbook: replaced("## usage-late\n", "## usage-lately\n"), says: "entry usage-lately is no alarm's"},

@@ -31,7 +31,7 @@ func lint(t *testing.T, files ...string) []string {
 func TestTemplatesPassCfnLint(t *testing.T) {
 	t.Parallel()
 	if err := exec.CommandContext(t.Context(), "cfn-lint", "--version").Run(); err != nil {
-		hint := fmt.Sprintf("cfn-lint cannot be run: %v\nTry: pip install cfn-lint", err)
+		hint := fmt.Sprintf("cfn-lint cannot be run: %v\nTry: pip install cfn-lint==1.51.0", err)
 		if os.Getenv("CI") != "" {
 			t.Fatal(hint)
 		}

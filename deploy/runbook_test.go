@@ -260,3 +260,32 @@ func TestConstantsAreFound(t *testing.T) {
 		t.Errorf("%d places are found, there are %d", places, len(ledger.Places()))
 	}
 }
+
+// indentedBlock is a block of commands in an entry; the tools, which it uses, stand in a fenced one.
+var indentedBlock = regexp.MustCompile("(?m)(?s:^```.*?^```\n)|(?:^    .*\n)+")
+
+// TestRunbookSpeaksTheAWSCLI: each command, operation and option in the runbook exists, and a shell can read every block. What stands in a variable is not seen,
+// the query of two tools; and a filter of logs is no JSON though it has braces.
+func TestRunbookSpeaksTheAWSCLI(t *testing.T) {
+	t.Parallel()
+	notSeen := regexp.MustCompile(`^no JSON: |\$show is no query`)
+	problems := func(page string) (wrong []string) {
+		page = strings.ReplaceAll(page, "EVENTS=\"--region us-east-1\"", "EVENTS=x")
+		page = strings.ReplaceAll(page, "$EVENTS", "--region us-east-1")
+		page = indentedBlock.ReplaceAllStringFunc(page, func(block string) string {
+			if strings.HasPrefix(block, "```") {
+				return block
+			}
+			return "```sh\n" + strings.ReplaceAll("\n"+block, "\n    ", "\n")[1:] + "```\n"
+		})
+		all := append(shellProblems(t, page), awsProblems(t, commandsOf(page))...)
+		return slices.DeleteFunc(all, notSeen.MatchString)
+	}
+	for _, problem := range problems(runbookText(t)) {
+		t.Error(problem)
+	}
+	wrong := "    aws sqs get-queue-attribute --queue-url x\n    aws sqs purge-queue --queue x\n\nText.\n\n    for q in a b; do echo $q\n"
+	if found := problems(wrong); len(found) < 3 {
+		t.Errorf("of an operation, an option and a loop that are wrong it finds %q", found)
+	}
+}

@@ -172,8 +172,8 @@ func TestSchedulesAreTheTimetable(t *testing.T) {
 	)
 }
 
-// TestTheTimetableIsAsTheDocsSay: what is written in the comments, in docs/functions.md and in the runbook are these minutes.
-func TestTheTimetableIsAsTheDocsSay(t *testing.T) {
+// TestTheTimetable: the minutes of the code are these, which people read in the comments, in docs/functions.md and in the runbook.
+func TestTheTimetable(t *testing.T) {
 	t.Parallel()
 	minutes := map[string]string{}
 	for stage, due := range codeTimetable() {
@@ -272,7 +272,7 @@ func arithmeticOf(s *template.Stack, alarm template.Resource) (a arithmetic, wro
 // quiet while all are there.
 func checkHeartbeats(s *template.Stack) (wrong []string) {
 	watched := map[string]bool{}
-	for _, alarm := range s.OfType("AWS::CloudWatch::Alarm") {
+	for _, alarm := range s.OfType(alarmType) {
 		if alarm.Text("MetricName") != "Invocations" {
 			continue
 		}

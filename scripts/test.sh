@@ -15,7 +15,7 @@ missing=() race=(-race '-gcflags=modernc.org/...=-d=checkptr=0')
 command -v "$(go env CC)" >/dev/null || { missing+=('a C compiler for the race detector (apt-get install gcc)'); race=(); }
 python3 -c 'import boto3' 2>/dev/null || missing+=('boto3 (pip install boto3)')
 command -v aws >/dev/null || missing+=('the AWS CLI (pip install awscli)')
-cfn-lint --version >/dev/null 2>&1 || missing+=('cfn-lint (pip install cfn-lint)')
+cfn-lint --version >/dev/null 2>&1 || missing+=('cfn-lint (pip install cfn-lint==1.51.0)')
 python3 -c 'import moto.moto_server.werkzeug_app' 2>/dev/null || missing+=("moto (pip install 'moto[server]==5.2.1')")
 standins=internal/standin
 if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
