@@ -141,7 +141,7 @@ func TestAlarmsRingWhenTheyShould(t *testing.T) {
 	)
 	deployed := map[string]bool{}
 	for _, d := range deployments() {
-		for _, alarm := range d.stack(t, nil).OfType(alarmType) {
+		for _, alarm := range d.whole(t).OfType(alarmType) {
 			deployed[alarm.ID] = true
 		}
 	}
@@ -243,7 +243,7 @@ func TestAlarmsTellTheTopic(t *testing.T) {
 	for _, d := range deployments() {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			s := d.stack(t, map[string]string{"AlertsTopicArn": "arn:aws:sns:us-east-1:111122223333:alerts"})
+			s := d.with(t, map[string]string{"AlertsTopicArn": "arn:aws:sns:us-east-1:111122223333:alerts"})
 			for _, problem := range checkAlarms(s) {
 				t.Error(problem)
 			}
@@ -376,7 +376,7 @@ func (m measured) sets(name string) (sets []map[string]string) {
 			list, _ := directive["Dimensions"].([]any)
 			for _, names := range list {
 				set := map[string]string{}
-				for _, dimension := range textsOf(names) {
+				for _, dimension := range oneOrMore(names) {
 					set[dimension] = printed.Text(dimension)
 				}
 				sets = append(sets, set)

@@ -156,7 +156,7 @@ func checkDeliveries(s *template.Stack) (wrong []string) {
 		}
 	}
 	for _, policy := range policies {
-		of := textsOf(policy.Get("Queues"))
+		of := oneOrMore(policy.Get("Queues"))
 		for _, st := range objects(policy.Get("PolicyDocument", "Statement")) {
 			queue, _ := st["Resource"].(string)
 			address := "https://sqs.us-east-1.amazonaws.com/111122223333/" + strings.TrimPrefix(queue, queuePrefix)
@@ -164,7 +164,7 @@ func checkDeliveries(s *template.Stack) (wrong []string) {
 			if r.Text("Principal", "Service") != "events.amazonaws.com" || r.Text("Action") != "sqs:SendMessage" || !slices.Equal(of, []string{address}) {
 				wrong = append(wrong, fmt.Sprintf("%s lets %q %s to %s, want EventBridge to send to its own queue alone", policy.ID, r.Text("Principal", "Service"), r.Text("Action"), queue))
 			}
-			for _, source := range textsOf(r.Get("Condition", "ArnEquals", "aws:SourceArn")) {
+			for _, source := range oneOrMore(r.Get("Condition", "ArnEquals", "aws:SourceArn")) {
 				given[fmt.Sprintf("%s from %s", queue, source)] = true
 			}
 		}

@@ -17,15 +17,14 @@ func TestCostOfBeingThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		deployment int
-		head       string
-	}{{2, "| of the metering stack, full |"}, {0, "| of the events stack |"}} {
-		d := deployments()[tt.deployment]
-		if want := strings.Join(standingCosts(d.stack(t, nil)), "\n"); !strings.Contains(string(page), tt.head+" how many | price | dollars |\n|---|---|---|---|\n"+want+"\n") {
+		deployment, head string
+	}{{"full live", "| of the metering stack, full |"}, {"events live", "| of the events stack |"}} {
+		d := deploymentNamed(t, tt.deployment)
+		if want := strings.Join(standingCosts(d.whole(t)), "\n"); !strings.Contains(string(page), tt.head+" how many | price | dollars |\n|---|---|---|---|\n"+want+"\n") {
 			t.Errorf("docs/cost.md, under %q, for %s; want\n%s", tt.head, d.name, want)
 		}
 	}
-	direct := len(deployments()[4].stack(t, nil).OfType("AWS::CloudWatch::Alarm"))
+	direct := len(deploymentNamed(t, "direct-submit live").whole(t).OfType(alarmType))
 	if want := fmt.Sprintf("direct-submit has %d alarms", direct); !strings.Contains(string(page), want) {
 		t.Errorf("docs/cost.md does not say that %s", want)
 	}
@@ -45,7 +44,7 @@ func standingCosts(s *template.Stack) []string {
 		count, cents int
 		price        string
 	}{
-		{"alarms", len(s.OfType("AWS::CloudWatch::Alarm")), 10, "$0.10"},
+		{"alarms", len(s.OfType(alarmType)), 10, "$0.10"},
 		{"dashboard", len(s.OfType("AWS::CloudWatch::Dashboard")), 300, "$3"},
 		{"web ACL", len(acls), 500, "$5"},
 		{"its rules", rules, 100, "$1"},

@@ -268,7 +268,7 @@ func TestDashboardsShowTheStack(t *testing.T) {
 func TestNoDashboardWhereNoneIsWanted(t *testing.T) {
 	t.Parallel()
 	for _, d := range deployments() {
-		if boards := d.stack(t, map[string]string{"CreateDashboard": "false"}).OfType(dashboardType); len(boards) > 0 {
+		if boards := d.with(t, map[string]string{"CreateDashboard": "false"}).OfType(dashboardType); len(boards) > 0 {
 			t.Errorf("%s: there is %s", d.name, boards[0].ID)
 		}
 	}

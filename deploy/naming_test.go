@@ -241,7 +241,7 @@ func TestTestStagesAreTheCodes(t *testing.T) {
 func eventSources(s *template.Stack) []string {
 	var sources []string
 	for _, rule := range s.OfType(ruleType) {
-		sources = append(sources, textsOf(rule.Get("EventPattern", "source"))...)
+		sources = append(sources, oneOrMore(rule.Get("EventPattern", "source"))...)
 	}
 	return slices.Sorted(slices.Values(sources))
 }

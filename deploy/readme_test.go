@@ -305,7 +305,7 @@ func (g guide) permissions(page string) (wrong []string) {
 		}
 	})
 	for _, s := range g.stacks {
-		for _, r := range s.OfType("AWS::IAM::Role") {
+		for _, r := range s.OfType(iamRoleType) {
 			needs["`"+r.Text("AssumeRolePolicyDocument", "Statement", "0", "Principal", "Service")+"`"] = true
 		}
 	}

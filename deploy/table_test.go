@@ -75,7 +75,7 @@ func shapeOfTemplate(r template.Resource) tableShape {
 		i := template.Resource{Properties: properties}
 		shape.Indexes[i.Text("IndexName")] = indexShape{
 			Keys: keys(i.Get("KeySchema")), Projection: i.Text("Projection", "ProjectionType"),
-			Carries: slices.Sorted(slices.Values(textsOf(i.Get("Projection", "NonKeyAttributes")))),
+			Carries: slices.Sorted(slices.Values(oneOrMore(i.Get("Projection", "NonKeyAttributes")))),
 		}
 	}
 	return shape

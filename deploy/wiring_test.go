@@ -244,19 +244,6 @@ func objects(list any) []map[string]any {
 	return found
 }
 
-// textsOf are those of a list, or of one text that stands for a list of one.
-func textsOf(x any) []string {
-	if one, ok := x.(string); ok {
-		return []string{one}
-	}
-	var found []string
-	items, _ := x.([]any)
-	for _, item := range items {
-		found = append(found, fmt.Sprint(item))
-	}
-	return found
-}
-
 // maxTargets is how many a rule takes (Amazon EventBridge quotas, "Targets per rule"). cfn-lint lets a sixth pass.
 const maxTargets = 5
 
