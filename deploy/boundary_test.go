@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -149,12 +148,9 @@ func checkBoundary(boundary []boundaryStatement, grants []string) (wrong []strin
 // TestTheBoundaryIsWhatTheRolesNeed. Where a boundary lacks lambda:InvokeFunction the schedule of deprovision-cleanup fails, and nothing tells but its alarm (F48).
 func TestTheBoundaryIsWhatTheRolesNeed(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(boundaryFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := fileText(t, boundaryFile)
 	grants := grantsOfRoles(t)
-	boundary, err := readBoundary(text)
+	boundary, err := readBoundary([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +167,8 @@ func TestTheBoundaryIsWhatTheRolesNeed(t *testing.T) {
 		{`"logs:FilterLogEvents",`, ``, "does not let through logs:FilterLogEvents *"},
 		{`"logs:FilterLogEvents",`, `"logs:FilterLogEvents", "logs:DeleteLogGroup",`, "logs:DeleteLogGroup in LogsOfFunctionsAndOfEveryAPI"},
 	} {
-		changed := strings.Replace(string(text), f.old, f.new, 1)
-		if changed == string(text) {
+		changed := strings.Replace(text, f.old, f.new, 1)
+		if changed == text {
 			t.Errorf("the boundary has no %s", f.old)
 		}
 		broken, err := readBoundary([]byte(changed))
@@ -182,13 +178,13 @@ func TestTheBoundaryIsWhatTheRolesNeed(t *testing.T) {
 		complains(t, checkBoundary(broken, grants), f.says)
 	}
 	for _, unread := range []string{
-		strings.Replace(string(text), "dynamodb:Query", "dynamodb:*", 1), strings.Replace(string(text), `"Allow"`, `"Deny"`, 1), strings.Replace(string(text), `"Action"`, `"NotAction"`, 1),
+		strings.Replace(text, "dynamodb:Query", "dynamodb:*", 1), strings.Replace(text, `"Allow"`, `"Deny"`, 1), strings.Replace(text, `"Action"`, `"NotAction"`, 1),
 	} {
-		if _, err := readBoundary([]byte(unread)); err == nil || unread == string(text) {
+		if _, err := readBoundary([]byte(unread)); err == nil || unread == text {
 			t.Errorf("it is read: %s", unread)
 		}
 	}
-	if len(strings.Join(strings.Fields(string(text)), "")) > 6144 {
+	if len(strings.Join(strings.Fields(text), "")) > 6144 {
 		t.Error("a managed policy has at most 6,144 characters (IAM quotas)")
 	}
 }

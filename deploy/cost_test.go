@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -12,20 +11,17 @@ import (
 // TestCostOfBeingThere holds the two tables of docs/cost.md to what the templates make.
 func TestCostOfBeingThere(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/cost.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := fileText(t, "../docs/cost.md")
 	for _, tt := range []struct {
 		deployment, head string
 	}{{"full live", "| of the metering stack, full |"}, {"events live", "| of the events stack |"}} {
 		d := deploymentNamed(t, tt.deployment)
-		if want := strings.Join(standingCosts(d.whole(t)), "\n"); !strings.Contains(string(page), tt.head+" how many | price | dollars |\n|---|---|---|---|\n"+want+"\n") {
+		if want := strings.Join(standingCosts(d.whole(t)), "\n"); !strings.Contains(page, tt.head+" how many | price | dollars |\n|---|---|---|---|\n"+want+"\n") {
 			t.Errorf("docs/cost.md, under %q, for %s; want\n%s", tt.head, d.name, want)
 		}
 	}
 	direct := len(deploymentNamed(t, "direct-submit live").whole(t).OfType(alarmType))
-	if want := fmt.Sprintf("direct-submit has %d alarms", direct); !strings.Contains(string(page), want) {
+	if want := fmt.Sprintf("direct-submit has %d alarms", direct); !strings.Contains(page, want) {
 		t.Errorf("docs/cost.md does not say that %s", want)
 	}
 }

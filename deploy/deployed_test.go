@@ -1,7 +1,6 @@
 package deploy_test
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,11 +50,8 @@ type motoQuirk struct {
 // motoQuirks reads the two tables of docs/stand-ins.md.
 func motoQuirks(t *testing.T) (quirks []motoQuirk) {
 	t.Helper()
-	page, err := os.ReadFile("../docs/stand-ins.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(page)) {
+	page := fileText(t, "../docs/stand-ins.md")
+	for line := range strings.Lines(page) {
 		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
 		if what := strings.Trim(cells[0], "`"); strings.HasPrefix(what, "AWS::") {
 			quirks = append(quirks, motoQuirk{what, strings.Trim(cells[len(cells)-1], "`")})
@@ -124,12 +120,9 @@ func othersAreNoticed(t *testing.T, s stands, quirks []motoQuirk) {
 		}},
 	} {
 		var pairs, want, got []string
-		text, err := os.ReadFile(filepath.Join(c.at.folder, "deploy", c.at.file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := fileText(t, filepath.Join(c.at.folder, "deploy", c.at.file))
 		for _, e := range c.edits {
-			if !strings.Contains(string(text), e.old) {
+			if !strings.Contains(text, e.old) {
 				t.Errorf("%s does not hold %q", c.at.file, e.old)
 			}
 			pairs, want = append(pairs, e.old, e.new), append(want, e.want...)

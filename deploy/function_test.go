@@ -3,7 +3,6 @@ package deploy_test
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -106,13 +105,10 @@ func TestFunctionsStartWithWhatTheyGet(t *testing.T) {
 // docsOf are memory in MB and timeout in seconds of each handler, as docs/functions.md has them.
 func docsOf(t *testing.T) map[string][2]int {
 	t.Helper()
-	text, err := os.ReadFile("../docs/functions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := fileText(t, "../docs/functions.md")
 	row := regexp.MustCompile("(?m)^\\| ((?:`[a-z-]+`(?:, )?)+) \\| ([0-9]+) MB \\| ([0-9]+) s \\|")
 	found := map[string][2]int{}
-	for _, cells := range row.FindAllStringSubmatch(string(text), -1) {
+	for _, cells := range row.FindAllStringSubmatch(text, -1) {
 		memory, _ := strconv.Atoi(cells[2])
 		timeout, _ := strconv.Atoi(cells[3])
 		for name := range strings.SplitSeq(cells[1], ", ") {
@@ -128,12 +124,9 @@ func docsOf(t *testing.T) map[string][2]int {
 // packaged is the file that scripts/package.sh writes, below the module.
 func packaged(t *testing.T) string {
 	t.Helper()
-	script, err := os.ReadFile("../scripts/package.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := regexp.MustCompile(`(?m)^out=\$\{1:-([a-z]+)\}$`).FindSubmatch(script)
-	file := regexp.MustCompile(`(?m)lambdazip "\$program" "\$out/([a-z.-]+)"$`).FindSubmatch(script)
+	script := fileText(t, "../scripts/package.sh")
+	folder := regexp.MustCompile(`(?m)^out=\$\{1:-([a-z]+)\}$`).FindStringSubmatch(script)
+	file := regexp.MustCompile(`(?m)lambdazip "\$program" "\$out/([a-z.-]+)"$`).FindStringSubmatch(script)
 	if folder == nil || file == nil {
 		t.Fatal("scripts/package.sh does not say what it writes")
 	}

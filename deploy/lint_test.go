@@ -37,11 +37,8 @@ func TestTemplatesPassCfnLint(t *testing.T) {
 		}
 		t.Skip(hint)
 	}
-	text, err := os.ReadFile(eventsTemplate)
-	if err != nil {
-		t.Fatal(err)
-	}
-	broken := strings.Replace(string(text), "MemorySize: 256", "MemoryInMB: 256", 1)
+	text := fileText(t, eventsTemplate)
+	broken := strings.Replace(text, "MemorySize: 256", "MemoryInMB: 256", 1)
 	file := filepath.Join(t.TempDir(), "broken.yaml")
 	if err := os.WriteFile(file, []byte(broken), 0o600); err != nil {
 		t.Fatal(err)
@@ -53,7 +50,7 @@ func TestTemplatesPassCfnLint(t *testing.T) {
 		}
 		seen = seen || strings.Contains(line, "MemoryInMB")
 	}
-	if !seen || broken == string(text) {
+	if !seen || broken == text {
 		t.Error("cfn-lint does not see MemoryInMB in the place of MemorySize")
 	}
 }
@@ -99,11 +96,8 @@ func checkSuppressions(text string) (wrong []string) {
 func TestWhatCfnLintIgnoresHasAReason(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{eventsTemplate, meteringTemplate} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, problem := range checkSuppressions(string(text)) {
+		text := fileText(t, file)
+		for _, problem := range checkSuppressions(text) {
 			t.Errorf("%s: %s", file, problem)
 		}
 		for _, f := range []struct{ old, new, says string }{
@@ -115,8 +109,8 @@ func TestWhatCfnLintIgnoresHasAReason(t *testing.T) {
 			{"    Type: AWS::IAM::Role\n", "    Type: AWS::IAM::Role\n    Metadata: {cfn-lint: {config: {ignore_checks: [E3012]}}}\n", "told something once more"},
 			{"  cfn-lint: {config: {ignore_checks: [W3002]}}\n", "", "is told nothing"},
 		} {
-			changed := strings.Replace(string(text), f.old, f.new, 1)
-			if changed == string(text) {
+			changed := strings.Replace(text, f.old, f.new, 1)
+			if changed == text {
 				t.Errorf("%s has no %q", file, f.old)
 			}
 			complains(t, checkSuppressions(changed), f.says)

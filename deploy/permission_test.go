@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -24,12 +23,9 @@ const (
 // recordedCalls are what the functions called in the end-to-end tests: by handler and IAM action, the kinds of resources.
 func recordedCalls(t *testing.T) map[string]map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile("../internal/functions/calls.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := fileText(t, "../internal/functions/calls.json")
 	var calls map[string]map[string][]string
-	if err := json.Unmarshal(text, &calls); err != nil {
+	if err := json.Unmarshal([]byte(text), &calls); err != nil {
 		t.Fatal(err)
 	}
 	return calls
@@ -303,15 +299,12 @@ func starsWithoutReason(text string) (wrong []string) {
 func TestWhatIsAllowedOnEverythingSaysWhy(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{eventsTemplate, meteringTemplate} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, problem := range starsWithoutReason(string(text)) {
+		text := fileText(t, file)
+		for _, problem := range starsWithoutReason(text) {
 			t.Errorf("%s: %s", file, problem)
 		}
 		if file == meteringTemplate {
-			silent := strings.ReplaceAll(string(text), "# AWS Marketplace knows no resources for this action.", "# It is so.")
+			silent := strings.ReplaceAll(text, "# AWS Marketplace knows no resources for this action.", "# It is so.")
 			if problems := starsWithoutReason(silent); len(problems) != 2 {
 				t.Errorf("%q without the reasons, want one each for BatchMeterUsage and ResolveCustomer", problems)
 			}

@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,15 +17,13 @@ func usualPlace() template.Place {
 // brokenText is the template that the fault is in, all of its text read anew: the fault may be in any section.
 func brokenText(t *testing.T, f fault) *template.Template {
 	t.Helper()
-	text, err := os.ReadFile(deploymentNamed(t, f.in).file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(text), "\n  "+f.at+":")
-	if !found || !strings.Contains(rest, f.old) {
+	text := fileText(t, deploymentNamed(t, f.in).file)
+	before, rest, found := strings.Cut(text, "\n  "+f.at+":")
+	entry, after := rest[:entryLength(rest)], rest[entryLength(rest):]
+	if !found || !strings.Contains(entry, f.old) {
 		t.Fatalf("the template has no %s with %q", f.at, f.old)
 	}
-	broken, err := template.Parse([]byte(before + "\n  " + f.at + ":" + strings.Replace(rest, f.old, f.new, 1)))
+	broken, err := template.Parse([]byte(before + "\n  " + f.at + ":" + strings.Replace(entry, f.old, f.new, 1) + after))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -240,10 +239,7 @@ var calledBy = regexp.MustCompile(`([a-z-]+) queue: ([0-9]+) messages, at most (
 // TestTheDocsTellBatches: docs/functions.md says of each queue how many messages come at once, and how many batches.
 func TestTheDocsTellBatches(t *testing.T) {
 	t.Parallel()
-	docs, err := os.ReadFile("../docs/functions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := fileText(t, "../docs/functions.md")
 	mappings := 0
 	for _, name := range []string{"full live", "events live"} {
 		s := deploymentNamed(t, name).whole(t)
@@ -251,7 +247,7 @@ func TestTheDocsTellBatches(t *testing.T) {
 			mappings++
 			q := queuesByARN(s)[m.Text("EventSourceArn")]
 			told := false
-			for _, words := range calledBy.FindAllStringSubmatch(string(docs), -1) {
+			for _, words := range calledBy.FindAllStringSubmatch(docs, -1) {
 				if !strings.HasSuffix(q.Text("QueueName"), product+"-"+words[1]) && q.Text("QueueName") != "awsmp-"+words[1] {
 					continue
 				}
@@ -268,7 +264,7 @@ func TestTheDocsTellBatches(t *testing.T) {
 			}
 		}
 	}
-	if told := len(calledBy.FindAllString(string(docs), -1)); told != mappings {
+	if told := len(calledBy.FindAllString(docs, -1)); told != mappings {
 		t.Errorf("docs/functions.md tells of %d queues that call functions, and there are %d", told, mappings)
 	}
 }

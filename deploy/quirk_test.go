@@ -26,10 +26,7 @@ type cloudQuirk struct {
 func TestCloudFormationQuirks(t *testing.T) {
 	t.Parallel()
 	c := cloud{standin.Moto(t)}
-	page, err := os.ReadFile("../docs/stand-ins.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := fileText(t, "../docs/stand-ins.md")
 	for i, q := range cloudQuirks() {
 		t.Run(q.question, func(t *testing.T) {
 			t.Parallel()
@@ -44,7 +41,7 @@ func TestCloudFormationQuirks(t *testing.T) {
 			if !testExists(t, q.covered) {
 				t.Errorf("there is no %s", q.covered)
 			}
-			if !strings.Contains(string(page), row) {
+			if !strings.Contains(page, row) {
 				t.Errorf("docs/stand-ins.md lacks the row\n%s", row)
 			}
 		})

@@ -28,15 +28,6 @@ type guide struct {
 	judged    map[string][]string // problems of stacks that were looked at, since the page is judged again and again
 }
 
-func fileText(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 func readmePage(t *testing.T) string { t.Helper(); return fileText(t, "README.md") }
 
 func newGuide(t *testing.T) guide {

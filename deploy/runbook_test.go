@@ -81,14 +81,7 @@ func entryProblems(runbook string, wanted map[string]bool) (wrong []string) {
 	return wrong
 }
 
-func runbookText(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../docs/runbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
+func runbookText(t *testing.T) string { t.Helper(); return fileText(t, "../docs/runbook.md") }
 
 // spoken are the words of the runbook that stand in a command, and in which lists they have to be.
 func spoken(stacks []*template.Stack, sources string) []speech {

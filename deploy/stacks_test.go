@@ -2,6 +2,7 @@
 package deploy_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/awsmp/metering/internal/template"
@@ -42,6 +43,16 @@ func read(t *testing.T, file string) *template.Template {
 		t.Fatal(err)
 	}
 	return tmpl
+}
+
+// fileText is what a file of the project holds.
+func fileText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // TestEveryModeResolves: nothing refers to what its conditions leave out, and every default is one that its parameter allows.

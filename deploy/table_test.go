@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -171,12 +170,9 @@ func TestTablesAreTheCodes(t *testing.T) {
 // TestPromotedFieldsHaveTheirIndex: the marked block is right as it stands there, once the comment signs are gone.
 func TestPromotedFieldsHaveTheirIndex(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(meteringTemplate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := fileText(t, meteringTemplate)
 	const begin, end = "      # BEGIN PROMOTED FIELDS\n", "      # END PROMOTED FIELDS\n"
-	before, rest, found := strings.Cut(string(text), begin)
+	before, rest, found := strings.Cut(text, begin)
 	block, after, closed := strings.Cut(rest, end)
 	if !found || !closed {
 		t.Fatal("the marks of the block are gone")

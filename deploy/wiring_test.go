@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -109,11 +108,7 @@ func (f fault) stack(t *testing.T, more map[string]string) *template.Stack {
 	t.Helper()
 	d := deploymentNamed(t, f.in)
 	whole := d.template(t)
-	text, err := os.ReadFile(d.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	section, entry := f.entry(t, string(text))
+	section, entry := f.entry(t, fileText(t, d.file))
 	broken := *whole
 	broken.Parameters, broken.Resources, broken.Outputs = maps.Clone(whole.Parameters), maps.Clone(whole.Resources), maps.Clone(whole.Outputs)
 	delete(broken.Resources, f.at)
@@ -142,6 +137,14 @@ var (
 	sections  = regexp.MustCompile(`(?m)^(Parameters|Resources|Outputs):$`)
 )
 
+// entryLength is where an entry ends that a text begins in: before the next one, or with the text.
+func entryLength(text string) int {
+	if next := nextEntry.FindStringIndex(text); next != nil {
+		return next[0]
+	}
+	return len(text)
+}
+
 // entry is the entry of the template's text that the fault is in, broken, and the section that it is of.
 func (f fault) entry(t *testing.T, text string) (section, entry string) {
 	t.Helper()
@@ -154,10 +157,7 @@ func (f fault) entry(t *testing.T, text string) (section, entry string) {
 	if len(before) == 0 {
 		t.Fatalf("%s is in no section whose entries can be broken here", f.at)
 	}
-	end := len(text)
-	if next := nextEntry.FindStringIndex(text[from+len(head):]); next != nil {
-		end = from + len(head) + next[0]
-	}
+	end := from + len(head) + entryLength(text[from+len(head):])
 	section, entry = strings.TrimSuffix(before[len(before)-1], ":"), text[from:end]
 	switch {
 	case f.old == "" && f.new == "":
