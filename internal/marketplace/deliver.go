@@ -145,19 +145,15 @@ func callOf(records []metering.Record) metering.Call {
 // every second turn at least: the sooner a suspect is known, the fewer calls it spoils.
 func (r *run) pace(b *batch) bool {
 	if !b.underway {
-		select {
-		case r.gate <- struct{}{}:
-			defer func() { <-r.gate }()
-		case <-r.open.Done():
+		if !r.gate.Acquire(r.open) {
 			return false
 		}
+		defer r.gate.Release()
 	}
-	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
-	case <-r.open.Done():
+	if !r.turn.Acquire(r.open) {
 		return false
 	}
+	defer r.turn.Release()
 	wait := r.pacer.reserve(r.settings.Now())
 	for !r.over() {
 		if wait > 0 && !r.pause(wait) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/awsmp/metering/internal/awsapi"
+	"github.com/awsmp/metering/internal/concurrency"
 	"github.com/awsmp/metering/internal/faults"
 	"github.com/awsmp/metering/internal/metering"
 )
@@ -41,8 +42,10 @@ type Settings struct {
 	ThrottlePatience time.Duration // 30 s: how long a run goes on while every call is throttled
 	UnprocessedPause time.Duration // 2 s: before records that the service left unprocessed are sent again
 
-	Now   func() time.Time
-	Sleep func(context.Context, time.Duration) error // returns early with the context's error
+	// Concurrency runs the calls; nil means goroutines.
+	Concurrency concurrency.Runner
+	Now         func() time.Time
+	Sleep       func(context.Context, time.Duration) error // returns early with the context's error
 }
 
 func (s Settings) withDefaults() Settings {
@@ -139,11 +142,11 @@ type run struct {
 	deadline time.Time
 	desk     Desk
 
-	calls    sync.WaitGroup
-	inFlight chan struct{} // slots: from the preparation of a batch until all its verdicts are settled
-	ahead    chan struct{} // slots: from the preparation of a batch until its first call starts
-	gate     chan struct{} // held by the one first call of a batch that queues for its turn
-	turn     chan struct{} // held by the one call that waits for the pace; the others queue for it in order
+	calls    concurrency.Group
+	inFlight concurrency.Semaphore // slots: from the preparation of a batch until all its verdicts are settled
+	ahead    concurrency.Semaphore // slots: from the preparation of a batch until its first call starts
+	gate     concurrency.Semaphore // held by the one first call of a batch that queues for its turn
+	turn     concurrency.Semaphore // held by the one call that waits for the pace; the others queue for it in order
 
 	mu             sync.Mutex
 	report         metering.SendReport
@@ -155,13 +158,15 @@ type run struct {
 
 func newRun(ctx context.Context, s *Sender, limit time.Duration, desk Desk) *run {
 	open, stop := context.WithCancel(ctx)
+	together := concurrency.Or(s.settings.Concurrency)
 	return &run{
 		Sender: s, ctx: ctx, open: open, stop: stop, desk: desk,
 		deadline: s.settings.Now().Add(limit),
-		inFlight: make(chan struct{}, s.settings.InFlight),
-		ahead:    make(chan struct{}, maxAhead),
-		gate:     make(chan struct{}, 1),
-		turn:     make(chan struct{}, 1),
+		calls:    together.Group(0),
+		inFlight: together.Semaphore(s.settings.InFlight),
+		ahead:    together.Semaphore(maxAhead),
+		gate:     together.Semaphore(1),
+		turn:     together.Semaphore(1),
 		suspects: newSuspects(),
 	}
 }
@@ -204,11 +209,12 @@ func (r *run) dispatch(b *batch) {
 	if len(b.records) == 0 {
 		return
 	}
-	r.inFlight <- struct{}{}
-	r.ahead <- struct{}{}
+	until := context.WithoutCancel(r.ctx) // a batch is never given up here: what is left of it is counted
+	r.inFlight.Acquire(until)
+	r.ahead.Acquire(until)
 	r.calls.Go(func() {
-		started := sync.OnceFunc(func() { <-r.ahead })
-		defer func() { started(); <-r.inFlight }()
+		started := sync.OnceFunc(r.ahead.Release)
+		defer func() { started(); r.inFlight.Release() }()
 		b.started = started
 		r.deliver(b, r.prepare(b), 0)
 	})

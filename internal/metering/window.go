@@ -103,6 +103,10 @@ func (r Rules) Billable(h Hour, now time.Time) bool {
 
 // Expirable reports whether h has been past billing for ten minutes: age-out and submission expiry own it.
 func (r Rules) Expirable(h Hour, now time.Time) bool {
+	// No deadline lies further ahead of an hour than this, and the sweeps ask for hundreds of old hours at every run.
+	if now.Sub(h.Start()) >= max(r.window(), 24*time.Hour+monthGrace)+expiryDelay {
+		return true
+	}
 	return !now.Before(r.Deadline(h).Add(expiryDelay))
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/awsmp/metering/internal/concurrency"
 	"github.com/awsmp/metering/internal/lifecycle"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
@@ -38,7 +39,9 @@ type Config struct {
 	Clock       Clock
 	// Grace is how long Run lets running stages go on after its context has ended; 0 means 30 s.
 	Grace time.Duration
-	Log   *slog.Logger
+	// Concurrency is what each stage runs its concurrency through; nil means goroutines. The Marketplace brings its own.
+	Concurrency concurrency.Runner
+	Log         *slog.Logger
 	// Observe, where set, is told what each stage did. It is called from the stages' own goroutines.
 	Observe func(Event)
 }
@@ -104,19 +107,21 @@ func New(c Config) (*Node, error) {
 	n.work, n.deprovision, n.cleanup = newInbox(n.Work, c.Clock.Now), newInbox(n.Deprovision, c.Clock.Now), newInbox(n.Cleanup, c.Clock.Now)
 	n.Discover = &pipeline.Discoverer{
 		Rows: c.Store, Records: c.Store, Subscribers: c.Store, Work: n.work, Deprovision: n.deprovision, Cleanup: n.cleanup,
-		Metrics: c.Metrics, Rules: c.Rules, Now: c.Clock.Now, Log: c.Log,
+		Metrics: c.Metrics, Rules: c.Rules, Concurrency: c.Concurrency, Now: c.Clock.Now, Log: c.Log,
 	}
 	n.Aggregate = &pipeline.Aggregator{
 		Rows: c.Store, Records: c.Store, Cleanup: n.cleanup, Metrics: c.Metrics, Rules: c.Rules, Now: c.Clock.Now, Log: c.Log,
 	}
 	n.Clean = &pipeline.Cleaner{
-		Rows: c.Store, Metrics: c.Metrics, Batch: metering.MaxCleanupRows, Now: c.Clock.Now, Sleep: c.Clock.Sleep, Log: c.Log,
+		Rows: c.Store, Metrics: c.Metrics, Batch: metering.MaxCleanupRows, Concurrency: c.Concurrency,
+		Now: c.Clock.Now, Sleep: c.Clock.Sleep, Log: c.Log,
 	}
 	n.Submit = &pipeline.Submitter{
 		Records: c.Store, Subscribers: c.Store, Marketplace: c.Marketplace, Metrics: c.Metrics, Rules: c.Rules,
-		MaxRecords: c.MaxRecords, Retention: c.Retention, DryRun: c.DryRun, Paused: c.Paused, Now: c.Clock.Now, Log: c.Log,
+		MaxRecords: c.MaxRecords, Retention: c.Retention, DryRun: c.DryRun, Paused: c.Paused,
+		Concurrency: c.Concurrency, Now: c.Clock.Now, Log: c.Log,
 	}
-	n.Expire = &pipeline.Expirer{Records: c.Store, Metrics: c.Metrics, Rules: c.Rules, Now: c.Clock.Now, Log: c.Log}
+	n.Expire = &pipeline.Expirer{Records: c.Store, Metrics: c.Metrics, Rules: c.Rules, Concurrency: c.Concurrency, Now: c.Clock.Now, Log: c.Log}
 	n.Finalize = &lifecycle.Finalizer{Subscribers: c.Store, Now: c.Clock.Now, Log: c.Log}
 	n.Lifecycle = &lifecycle.Handler{Subscribers: c.Store, Metrics: c.Metrics, Now: c.Clock.Now, Log: c.Log}
 	n.jobs = n.timetable()

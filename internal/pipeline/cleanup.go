@@ -7,12 +7,12 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/awsmp/metering/internal/concurrency"
 	"github.com/awsmp/metering/internal/metering"
 )
 
@@ -37,16 +37,20 @@ type Cleaner struct {
 	Batch int
 	// Jitter draws a pause of up to d; nil draws at random.
 	Jitter func(d time.Duration) time.Duration
-	Now    func() time.Time
-	Sleep  func(context.Context, time.Duration) error
-	Log    *slog.Logger
+	// Concurrency runs the writes; nil means goroutines.
+	Concurrency concurrency.Runner
+	Now         func() time.Time
+	Sleep       func(context.Context, time.Duration) error
+	Log         *slog.Logger
 }
 
 // job is one message under way.
 type job struct {
 	metering.CleanupMessage
-	id      string
-	measure sync.Once
+	id string
+	// measured is written by whoever holds measuring: the others write no label before the message is counted.
+	measuring concurrency.Semaphore
+	measured  bool
 }
 
 // task is a part of a job that is written at once.
@@ -59,8 +63,9 @@ type task struct {
 func (c *Cleaner) Handle(ctx context.Context, batch []Message) (failed []string) {
 	errs := make(map[string]error)
 	var tasks []task
+	run := concurrency.Or(c.Concurrency)
 	for _, m := range batch {
-		j := &job{id: m.ID}
+		j := &job{id: m.ID, measuring: run.Semaphore(1)}
 		var err error
 		if j.CleanupMessage, err = readLabels(m.Body); err != nil {
 			errs[m.ID] = err
@@ -70,12 +75,11 @@ func (c *Cleaner) Handle(ctx context.Context, batch []Message) (failed []string)
 			tasks = append(tasks, task{j, rows})
 		}
 	}
-	c.work(tasks, func(t task) error {
-		if !t.job.Covered {
-			t.job.measure.Do(func() { c.measure(t.job.CleanupMessage) })
+	for i, err := range c.work(ctx, run.Group(0), tasks) {
+		if err != nil {
+			errs[tasks[i].job.id] = errors.Join(errs[tasks[i].job.id], err)
 		}
-		return c.persist(ctx, t.job.CleanupMessage, t.rows)
-	}, func(t task, err error) { errs[t.job.id] = errors.Join(errs[t.job.id], err) })
+	}
 	for _, m := range batch {
 		if err := errs[m.ID]; err != nil {
 			logger(c.Log).Error("cleanup failed; its message will be delivered again", "message", m.ID, "error", err)
@@ -101,25 +105,34 @@ func readLabels(body string) (metering.CleanupMessage, error) {
 	return m, nil
 }
 
-// work does the tasks, some at once, and reports those that fail, one at a time.
-func (c *Cleaner) work(tasks []task, do func(task) error, failed func(task, error)) {
-	var (
-		next atomic.Int64
-		mu   sync.Mutex
-		all  sync.WaitGroup
-	)
-	for range min(c.workers(), len(tasks)) {
-		all.Go(func() {
+// work does the tasks, some at once, and returns the error of each.
+func (c *Cleaner) work(ctx context.Context, group concurrency.Group, tasks []task) []error {
+	var next atomic.Int64
+	errs, whole := make([]error, len(tasks)), context.WithoutCancel(ctx)
+	for range min(c.workers(), len(tasks)) { // not a function for each task: there are as many as rows
+		group.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(tasks)); i = next.Add(1) - 1 {
-				if err := do(tasks[i]); err != nil {
-					mu.Lock()
-					failed(tasks[i], err)
-					mu.Unlock()
-				}
+				t := tasks[i]
+				t.job.measure(whole, c)
+				errs[i] = c.persist(ctx, t.job.CleanupMessage, t.rows)
 			}
 		})
 	}
-	all.Wait()
+	group.Wait()
+	return errs
+}
+
+// measure counts what the job is about to label, once for all its tasks. It does not give up, so ctx must not end.
+func (j *job) measure(ctx context.Context, c *Cleaner) {
+	if j.Covered {
+		return
+	}
+	j.measuring.Acquire(ctx)
+	defer j.measuring.Release()
+	if !j.measured {
+		j.measured = true
+		c.measure(j.CleanupMessage)
+	}
 }
 
 func (c *Cleaner) workers() int {

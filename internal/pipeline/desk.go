@@ -4,21 +4,27 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/awsmp/metering/internal/concurrency"
 	"github.com/awsmp/metering/internal/metering"
 )
 
 // desk is the submitter's side of the calls: it marks records before they are sent and writes verdicts back as they come.
 type desk struct{ *intake }
 
-// each runs do for every element at once: one call's records, at most 25.
-func each[T any](list []T, do func(i int, v T) error) error {
-	var group errgroup.Group
+// each runs do for every element at once: one call's records, at most 25. Of the errors it returns that of the element that stands first,
+// whichever came first.
+func each[T any](run concurrency.Runner, list []T, do func(i int, v T) error) error {
+	group, errs := concurrency.Or(run).Group(0), make([]error, len(list))
 	for i, v := range list {
-		group.Go(func() error { return do(i, v) })
+		group.Go(func() { errs[i] = do(i, v) })
 	}
-	return group.Wait()
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Prepare marks records as sent before their first call, so that an answer that never comes leaves them in doubt and not
@@ -29,7 +35,7 @@ func each[T any](list []T, do func(i int, v T) error) error {
 // since. Sent without a mark of its own, an answer that never came would leave it, billed, as one that was never sent.
 func (d *desk) Prepare(ctx context.Context, records []metering.Record) ([]metering.Marked, error) {
 	ready := make([]*metering.Marked, len(records))
-	err := each(d.Sendable(records), func(i int, r metering.Record) error {
+	err := each(d.Concurrency, d.Sendable(records), func(i int, r metering.Record) error {
 		marked, ok, err := d.mark(ctx, r, r.Usage().Second)
 		if ok {
 			marked.InDoubt = marked.InDoubt || r.SentQuantity.Whole
@@ -108,7 +114,7 @@ func (d *desk) Settle(ctx context.Context, verdicts []metering.Verdict) error {
 		}
 	}
 	sum.emit(d.Metrics)
-	return each(verdicts, func(_ int, v metering.Verdict) error {
+	return each(d.Concurrency, verdicts, func(_ int, v metering.Verdict) error {
 		out, err := d.Records.FinishRecord(ctx, metering.FinishWith(v, d.Retention, d.Now()))
 		if err != nil {
 			return fmt.Errorf("write verdict back: %w", err)

@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/awsmp/metering/internal/concurrency"
 	"github.com/awsmp/metering/internal/metering"
 )
 
@@ -35,6 +34,8 @@ type Discoverer struct {
 	Cleanup     Queue // labels
 	Metrics     Metrics
 	Rules       metering.Rules
+	// Concurrency runs the licenses of a flush; nil means goroutines.
+	Concurrency concurrency.Runner
 	Now         func() time.Time
 	Log         *slog.Logger
 }
@@ -120,11 +121,10 @@ func (d *Discoverer) flush(ctx context.Context, now time.Time) (Discovery, error
 		mu    sync.Mutex
 		total = Discovery{Licenses: len(licenses)}
 		errs  = []error{err}
-		group errgroup.Group
+		group = concurrency.Or(d.Concurrency).Group(flushParallel)
 	)
-	group.SetLimit(flushParallel)
 	for _, l := range licenses {
-		group.Go(func() error {
+		group.Go(func() {
 			hours := d.Rules.FlushHours(l.Expiry, now)
 			s := d.newScan(d.Deprovision)
 			s.closing = metering.FlushClosing(l.Expiry, now)
@@ -139,10 +139,9 @@ func (d *Discoverer) flush(ctx context.Context, now time.Time) (Discovery, error
 			defer mu.Unlock()
 			total.Add(s.found)
 			errs = append(errs, err) // one license's trouble never holds up another's last hour
-			return nil
 		})
 	}
-	_ = group.Wait()
+	group.Wait()
 	return total, errors.Join(errs...)
 }
 

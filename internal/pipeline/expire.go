@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/awsmp/metering/internal/concurrency"
 	"github.com/awsmp/metering/internal/faults"
 	"github.com/awsmp/metering/internal/metering"
 )
@@ -17,8 +18,10 @@ type Expirer struct {
 	Records Records
 	Metrics Metrics
 	Rules   metering.Rules
-	Now     func() time.Time
-	Log     *slog.Logger
+	// Concurrency runs the writes of a batch; nil means goroutines.
+	Concurrency concurrency.Runner
+	Now         func() time.Time
+	Log         *slog.Logger
 }
 
 // Expiry is what a run ended.
@@ -41,6 +44,9 @@ func (e *Expirer) Run(ctx context.Context) (Expiry, error) {
 	for h := range e.Rules.SweepHours(now) {
 		var batch []metering.Record
 		flush := func() {
+			if len(batch) == 0 {
+				return
+			}
 			if err := e.end(ctx, batch, now, &done); err != nil {
 				errs.Add(err) // the next records may well succeed
 			}
@@ -74,7 +80,7 @@ func (e *Expirer) end(ctx context.Context, batch []metering.Record, now time.Tim
 	}
 	sum.emit(e.Metrics)
 	var mu sync.Mutex
-	return each(finishes, func(_ int, f metering.Finish) error {
+	return each(e.Concurrency, finishes, func(_ int, f metering.Finish) error {
 		out, err := e.Records.FinishRecord(ctx, f)
 		if err != nil {
 			return fmt.Errorf("finish record: %w", err)

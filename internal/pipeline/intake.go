@@ -68,7 +68,7 @@ func (in *intake) lastHours(ctx context.Context, now time.Time) iter.Seq2[meteri
 	hours = append(hours, metering.HourOf(now))
 	return func(yield func(metering.Record, error) bool) {
 		failed := 0
-		for q, answer := range lookUp(ctx, in.Records, in.last, hours) {
+		for q, answer := range lookUp(ctx, in.Concurrency, in.Records, in.last, hours) {
 			whole, seen := true, make(map[string]bool)
 			for r, err := range answer {
 				switch {

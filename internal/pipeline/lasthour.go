@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sync"
 	"time"
 
+	"github.com/awsmp/metering/internal/concurrency"
 	"github.com/awsmp/metering/internal/metering"
 )
 
@@ -39,55 +39,62 @@ type lookup struct {
 	hour    metering.Hour
 }
 
+// asked is a question whose answer has not had its turn, or is having it.
+type asked struct {
+	lookup
+	coming concurrency.Group // until the first of the answer is there, as are next and stop
+
+	record metering.Record // the first of the answer
+	err    error
+	ok     bool // there is one
+	next   func() (metering.Record, error, bool)
+	stop   func()
+}
+
+// ask begins to read an answer beside the caller, as far as its first record.
+func ask(ctx context.Context, run concurrency.Runner, records Records, q lookup) *asked {
+	a := &asked{lookup: q, coming: run.Group(0)}
+	a.coming.Go(func() {
+		a.next, a.stop = iter.Pull2(records.PendingRecords(ctx, q.hour, q.license))
+		a.record, a.err, a.ok = a.next()
+	})
+	return a
+}
+
+// answer yields the answer once, and reads on as it does.
+func (a *asked) answer(yield func(metering.Record, error) bool) {
+	a.coming.Wait()
+	for r, err, ok := a.record, a.err, a.ok; ok && yield(r, err); r, err, ok = a.next() {
+	}
+}
+
+// close waits for what is under way and gives the rest of the answer up.
+func (a *asked) close() {
+	a.coming.Wait()
+	a.stop()
+}
+
 // lookUp asks for the waiting records of each license and hour, several questions at once, and yields the answers in the order of the
 // questions: one after the other, 1,000 licenses would take minutes of a run (F43). It asks no further ahead than lookupParallel and holds
 // the first page of each answer, and when the consumer stops it waits for the questions under way.
-func lookUp(ctx context.Context, records Records, licenses []string, hours []metering.Hour) iter.Seq2[lookup, iter.Seq2[metering.Record, error]] {
-	type found struct {
-		record metering.Record
-		err    error
-	}
-	type asked struct {
-		lookup
-		answer <-chan found
-	}
+func lookUp(ctx context.Context, run concurrency.Runner, records Records, licenses []string, hours []metering.Hour) iter.Seq2[lookup, iter.Seq2[metering.Record, error]] {
+	run = concurrency.Or(run)
 	return func(yield func(lookup, iter.Seq2[metering.Record, error]) bool) {
-		var (
-			underway  sync.WaitGroup
-			stopped   = make(chan struct{})
-			questions []asked // those whose answer has not had its turn
-		)
-		defer underway.Wait()
-		defer close(stopped)
+		var questions []*asked
+		defer func() {
+			for _, a := range questions {
+				a.close()
+			}
+		}()
 		for next, all := 0, len(licenses)*len(hours); ; questions = questions[1:] {
 			for ; next < all && len(questions) < lookupParallel; next++ {
 				q := lookup{licenses[next/len(hours)], hours[next%len(hours)]}
-				answer := make(chan found)
-				underway.Go(func() {
-					defer close(answer)
-					for r, err := range records.PendingRecords(ctx, q.hour, q.license) {
-						select {
-						case answer <- found{r, err}:
-						case <-stopped:
-							return
-						}
-					}
-				})
-				questions = append(questions, asked{q, answer})
+				questions = append(questions, ask(ctx, run, records, q))
 			}
-			if len(questions) == 0 {
+			if len(questions) == 0 || !yield(questions[0].lookup, questions[0].answer) {
 				return
 			}
-			answer := func(yield func(metering.Record, error) bool) {
-				for f := range questions[0].answer {
-					if !yield(f.record, f.err) {
-						return
-					}
-				}
-			}
-			if !yield(questions[0].lookup, answer) {
-				return
-			}
+			questions[0].close()
 		}
 	}
 }

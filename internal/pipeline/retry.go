@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/awsmp/metering/internal/concurrency"
 	"github.com/awsmp/metering/internal/faults"
 	"github.com/awsmp/metering/internal/metering"
 )
@@ -32,6 +33,8 @@ type Retrier struct {
 	// sent that is billed there (F32); one that only looks (Retry.DryRun) may do without, and shows such sales as well.
 	ProductCode string
 	Rules       metering.Rules
+	// Concurrency runs the writes of a batch; nil means goroutines.
+	Concurrency concurrency.Runner
 	Now         func() time.Time
 	Log         *slog.Logger
 }
@@ -157,7 +160,7 @@ type candidate struct {
 
 // reopen writes those of a batch that nothing stands against, at once. It returns the first error.
 func (r *Retrier) reopen(ctx context.Context, batch []candidate, dry bool) error {
-	return each(batch, func(i int, c candidate) error {
+	return each(r.Concurrency, batch, func(i int, c candidate) error {
 		if c.obstacle != "" {
 			return nil
 		}

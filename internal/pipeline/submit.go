@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/awsmp/metering/internal/concurrency"
 	"github.com/awsmp/metering/internal/faults"
 	"github.com/awsmp/metering/internal/metering"
 )
@@ -33,8 +34,10 @@ type Submitter struct {
 	DryRun bool
 	// Paused sends nothing, and every run says so: whoever forgets it loses what waits.
 	Paused bool
-	Now    func() time.Time
-	Log    *slog.Logger
+	// Concurrency runs the look-ups of last hours and the writes of a call's records; nil means goroutines.
+	Concurrency concurrency.Runner
+	Now         func() time.Time
+	Log         *slog.Logger
 }
 
 // Submission is what a run did.
@@ -128,7 +131,7 @@ func (d *desk) finishDry(ctx context.Context, batch []metering.Record) (int, err
 		sum.add(metering.Measure{Metric: metering.MetricDryRun, Items: 1, Units: r.Quantity.N})
 	}
 	sum.emit(d.Metrics)
-	err := each(batch, func(_ int, r metering.Record) error {
+	err := each(d.Concurrency, batch, func(_ int, r metering.Record) error {
 		if _, err := d.Records.FinishRecord(ctx, metering.FinishDryRun(r, d.Now())); err != nil {
 			return fmt.Errorf("finish record: %w", err)
 		}
