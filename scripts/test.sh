@@ -44,11 +44,11 @@ logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 status=0
 check() { go tool gotestsum --format pkgname --jsonfile "$logs/$1" -- -count=1 "${@:2}" || status=1; }
-# The race detector runs over everything; the random days and the last hours of many licenses run once more without it, all of them, and
-# the counts of requests only without it.
+# The race detector runs over everything; 2,000 virtual days of the whole system and the last hours of many licenses run once more without it, all of them, and the counts of requests only without it.
 check all "${race[@]}" ./...
 if [ ${#race[@]} -gt 0 ]; then
-	check seeds -run '^(TestSeeds|TestLastHour.*)$' ./internal/node
+	check proof -run '^TestProof$' ./internal/simulation -args -days=2000
+	check lasthours -run '^TestLastHour.*$' ./internal/node
 	check costs -run '^TestRequests$' ./internal/costs
 fi
 # The named scenarios once more over the durable store, but for those that count what is asked of the one in memory.

@@ -23,7 +23,8 @@ const exitCodes = `awsmp ends with one of these codes:
   1  something went wrong; the line that begins with awsmp: says what
   2  the command line is wrong: an unknown command, flag or value
   3  some lines of the file were refused; the others were taken, and the books balance
-  4  the books do not balance, or differ from the Marketplace's own ledger for a reason that they do not name
+  4  the books do not balance, or differ from the Marketplace's own ledger for a reason that they do not name; awsmp prove:
+     a day broke the law
 
 Usage that is rejected, refused or late does not change the code: it has its place in the books.`
 

@@ -61,7 +61,7 @@ func newRootCommand() *cobra.Command {
 		text, _, _ := strings.Cut(err.Error(), ": strconv.") // how the value was parsed is nobody's concern
 		return misused(cmd, errors.New(text))
 	})
-	root.AddCommand(newClockCommand(), newDemoCommand(), newDevCommand(), newEventsCommand(), newImportCommand(), newRefusedCommand(), newSimulatorCommand(), newStatusCommand(), newVersionCommand(), newExitCodesTopic())
+	root.AddCommand(newClockCommand(), newDemoCommand(), newDevCommand(), newEventsCommand(), newImportCommand(), newProveCommand(), newRefusedCommand(), newSimulatorCommand(), newStatusCommand(), newVersionCommand(), newExitCodesTopic())
 	alike(root)
 	return root
 }

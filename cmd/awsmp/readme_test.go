@@ -22,6 +22,19 @@ func TestReadmeShowsWhatTheDemoPrints(t *testing.T) {
 	shows(t, out.String(), excerpt)
 }
 
+// TestReadmeShowsWhatAProofPrints: days of a seed are the same everywhere.
+func TestReadmeShowsWhatAProofPrints(t *testing.T) {
+	t.Parallel()
+	const heading = "## Try to break it"
+	_, command, _ := strings.Cut(sectionOf(t, heading), "    bin/awsmp ")
+	command, _, _ = strings.Cut(command, "\n")
+	var out, errs bytes.Buffer
+	if code := run(context.Background(), strings.Fields(command), strings.NewReader(""), &out, &errs); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, errs.String())
+	}
+	shows(t, out.String(), excerptOf(t, heading))
+}
+
 // TestReadmeShowsWhatANodePrints follows the README's walk with a node of one machine, command by command.
 func TestReadmeShowsWhatANodePrints(t *testing.T) {
 	t.Parallel()

@@ -32,6 +32,19 @@ func Places() []Place {
 	return []Place{Billed, Refused, Rejected, Late, Expired, InDoubt, DryRun, InFlight}
 }
 
+// Words is the place as it is called in a text.
+func (p Place) Words() string {
+	switch p {
+	case InDoubt:
+		return "in doubt"
+	case DryRun:
+		return "dry run"
+	case InFlight:
+		return "in flight"
+	}
+	return string(p)
+}
+
 // Amount is a number of items (seconds of usage, or records without rows) and the units they hold.
 type Amount struct {
 	Items int   `json:"items"`

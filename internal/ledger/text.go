@@ -51,24 +51,12 @@ func (s Sheet) WriteTable(w io.Writer) error {
 	return err
 }
 
-func placeName(p Place) string {
-	switch p {
-	case InDoubt:
-		return "in doubt"
-	case DryRun:
-		return "dry run"
-	case InFlight:
-		return "in flight"
-	}
-	return string(p)
-}
-
 // equation is the law in figures, without the places that are empty.
 func equation(total Balance) string {
 	var terms []string
 	for _, p := range Places() {
 		if a := total.Place(p); a.Units > 0 || p == Billed {
-			terms = append(terms, placeName(p)+" "+Thousands(a.Units))
+			terms = append(terms, p.Words()+" "+Thousands(a.Units))
 		}
 	}
 	sign := "="
@@ -87,7 +75,7 @@ func writePlaces(b *strings.Builder, total Balance) {
 		if a == (Amount{}) && p != Billed {
 			continue
 		}
-		fmt.Fprintf(b, line, placeName(p), Thousands(int64(a.Items)), Thousands(a.Units))
+		fmt.Fprintf(b, line, p.Words(), Thousands(int64(a.Items)), Thousands(a.Units))
 		for _, c := range causesOf(total, p) {
 			fmt.Fprintf(b, "    %s: %s\n", c.Code, c.What)
 			fmt.Fprintf(b, "      %s. %s\n", amountText(c.Amount), c.Do)
@@ -156,7 +144,7 @@ func writeOpen(b *strings.Builder, open []Balance) {
 func openLines(g Balance) (lines []string) {
 	for _, p := range Places() {
 		for _, c := range causesOf(g, p) {
-			lines = append(lines, fmt.Sprintf("%9s\t%s: %s", Thousands(c.Units), placeName(p), c.Code))
+			lines = append(lines, fmt.Sprintf("%9s\t%s: %s", Thousands(c.Units), p.Words(), c.Code))
 		}
 	}
 	if g.Withdraw.Items > 0 {

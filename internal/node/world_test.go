@@ -259,3 +259,10 @@ func sold(sim *simulator.Simulator) []ledger.Sold {
 	}
 	return list
 }
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

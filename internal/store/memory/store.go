@@ -62,6 +62,27 @@ func (s *Store) Stats() Stats {
 	return Stats{ItemsRead: s.itemsRead.Load(), Queries: s.queries.Load(), Writes: s.writes.Load()}
 }
 
+// Waits reports whether a row, or a record, waits under a bucket. It is a look at the index that is not counted.
+func (s *Store) Waits(bucket string) (rows, records bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.rows.pending[bucket] != nil, s.records.pending[bucket] != nil
+}
+
+// Buckets are those under which rows or records wait, in no order, one that both wait under twice. It is not counted either.
+func (s *Store) Buckets() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	list := make([]string, 0, len(s.rows.pending)+len(s.records.pending))
+	for bucket := range s.rows.pending {
+		list = append(list, bucket)
+	}
+	for bucket := range s.records.pending {
+		list = append(list, bucket)
+	}
+	return list
+}
+
 // write runs one write alone.
 func (s *Store) write(ctx context.Context, do func() error) error {
 	if err := ctx.Err(); err != nil {
