@@ -44,10 +44,12 @@ logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 status=0
 check() { go tool gotestsum --format pkgname --jsonfile "$logs/$1" -- -count=1 "${@:2}" || status=1; }
-# The race detector runs over everything; 2,000 virtual days of the whole system and the last hours of many licenses run once more without it, all of them, and the counts of requests only without it.
+# The race detector runs over everything. 2,000 virtual days of the whole system, every scenario of the model check and the last hours of many
+# licenses run without it, and so do the counts of requests.
 check all "${race[@]}" ./...
 if [ ${#race[@]} -gt 0 ]; then
 	check proof -run '^TestProof$' ./internal/simulation -args -days=2000
+	check courses -run '^TestEveryCourse' ./internal/modelcheck
 	check lasthours -run '^TestLastHour.*$' ./internal/node
 	check costs -run '^TestRequests$' ./internal/costs
 fi
