@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/awsmp/metering/internal/ledger"
@@ -43,6 +44,8 @@ const (
 	RuleWriter    = "a writer's flush counts once"
 	RuleProgress  = "the day comes to its end"
 	RuleCrash     = "no stage panics"
+	RuleLate      = "late is what came late"
+	RuleChance    = "what could be billed does not expire"
 )
 
 // checker holds a world against the law: after every effect what it touched, and at intervals all of it. It knows what the sellers
@@ -59,8 +62,11 @@ type checker struct {
 	records map[string]time.Time
 	tokens  map[string]bool                // of flushes that stand in their rows
 	events  map[string]lifecycle.TestEvent // the latest of each license
-	audited time.Time
-	quiet   bool // nothing was in flight at the last audit
+	commits map[metering.Group]time.Time
+	sold    map[metering.Group]string // by account, dimension and hour: the license under which they are billed
+	looked  time.Time                 // at everything
+	moved   bool                      // something, since the last audit
+	quiet   bool                      // nothing was in flight then, and nothing has moved
 	starts  [quota]time.Time
 	calls   int
 }
@@ -78,6 +84,7 @@ const quota = simulator.DefaultCallsPerSecond
 func newChecker(c checker) *checker {
 	c.rows, c.records = make(map[string]*written), make(map[string]time.Time)
 	c.tokens, c.events = make(map[string]bool), make(map[string]lifecycle.TestEvent)
+	c.commits, c.sold = make(map[metering.Group]time.Time), make(map[metering.Group]string)
 	return &c
 }
 
@@ -90,6 +97,11 @@ func (c *checker) fail(rule string, g metering.Group, format string, args ...any
 }
 
 func rowID(license, sortKey string) string { return license + "\x00" + sortKey }
+
+func splitRowID(id string) (license, sortKey string) {
+	license, sortKey, _ = strings.Cut(id, "\x00")
+	return license, sortKey
+}
 
 // wrote notes what a seller's row holds from now on.
 func (c *checker) wrote(license, sortKey string, q metering.Quantity) {
@@ -119,7 +131,6 @@ func (c *checker) wroteRecord(license, sortKey string) {
 }
 
 func (c *checker) touch(g metering.Group) {
-	c.quiet = false
 	if !slices.Contains(c.dirty, g) {
 		c.dirty = append(c.dirty, g)
 	}
@@ -129,14 +140,14 @@ func (c *checker) touchRow(license, sortKey string) {
 	if key, reason := metering.ParseRowKey(sortKey); reason == "" {
 		c.touch(key.Group(license))
 	}
-	c.quiet = false
+	c.moved, c.quiet = true, false
 }
 
 func (c *checker) touchRecord(license, sortKey string) {
 	if g, reason := metering.ParseRecordKey(license, sortKey); reason == "" {
 		c.touch(g)
 	}
-	c.quiet = false
+	c.moved, c.quiet = true, false
 }
 
 // row watches a stage's write to a row.
@@ -159,6 +170,8 @@ func (c *checker) row(ctx context.Context, license, sortKey string, write func()
 		c.fail(RuleQuantity, g, "row %s held %s, and a label made it %s", sortKey, count(before.Quantity), count(after.Quantity))
 	case before.Pending == "" && before.Status != "" && before.Status != after.Status && !c.heals(ctx, g, key.Second, *before, *after):
 		c.fail(RuleTerminal, g, "row %s was %s and became %s", sortKey, before.Status, after.Status)
+	case before.Status != after.Status:
+		c.ended(g, *after)
 	}
 	return out, err
 }
@@ -189,14 +202,19 @@ func (c *checker) record(ctx context.Context, license, sortKey string, write fun
 	out, err := write()
 	after, _ := c.store.Record(ctx, g)
 	c.touchRecord(license, sortKey)
+	if after != nil && after.Status == metering.Success {
+		c.soldOnce(g)
+	}
 	switch {
 	case after == nil:
 	case before == nil:
+		c.commits[g] = c.now()
 		c.committed(g, *after)
 	case before.Quantity != after.Quantity || before.Manifest != after.Manifest:
 		c.fail(RuleQuantity, g, "record %s held %s, and a stage made it %s", sortKey, count(before.Quantity), count(after.Quantity))
 	case before.Pending != "" || before.Status == after.Status || after.Status == metering.Success:
-	case after.Pending != "" && (before.Status == metering.CustomerNotSubscribed || before.Status == metering.RejectedClientSide): // reopened
+	case after.Pending != "" && (before.Status == metering.CustomerNotSubscribed || before.Status == metering.RejectedClientSide):
+		c.records[rowID(license, sortKey)] = c.now() // reopened
 	default:
 		c.fail(RuleTerminal, g, "record %s was %s and became %s", sortKey, before.Status, after.Status)
 	}
@@ -295,9 +313,20 @@ func (c *checker) billed(g metering.Group, r metering.Record, b ledger.Balance) 
 	}
 }
 
-// audit reads all books, and what waits too long.
+// look reads all books, where anything has moved, and looks for what waits too long.
+func (c *checker) look() {
+	c.looked = c.now()
+	if c.moved {
+		c.audit()
+	}
+	if !c.quiet {
+		c.overdue()
+	}
+}
+
+// audit reads all books.
 func (c *checker) audit() ledger.Report {
-	c.audited = c.now()
+	c.moved = false
 	report, err := ledger.Compute(context.Background(), c.store, ledger.Scope{})
 	if err != nil {
 		c.fail(RuleBalance, metering.Group{}, "%v", err)
@@ -313,9 +342,6 @@ func (c *checker) audit() ledger.Report {
 		c.fail(RuleBilled, metering.Group{Account: d.Account, Dimension: d.Dimension, Hour: d.Hour}, "%s: ours %d, theirs %d", d.Note, d.Ours, d.Theirs)
 	}
 	c.quiet = report.Total.Place(ledger.InFlight).Items == 0
-	if !c.quiet {
-		c.overdue()
-	}
 	return report
 }
 

@@ -52,6 +52,7 @@ func (w *world) finish() ledger.Balance {
 		c.fail(RuleStale, metering.Group{}, "at the end %d covered rows carry another label", total.Stale)
 	}
 	c.rejected()
+	w.chances()
 	for place, metrics := range LossMetrics() {
 		var spoken int64
 		for _, m := range metrics {

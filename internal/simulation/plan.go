@@ -29,6 +29,7 @@ type plan struct {
 	page    int       // bytes of a page of the tables
 	dryRun  time.Time // until then nothing is really sent; zero: all is
 	weather weather
+	trouble []spell // times in which the submission is hampered
 	buyers  []buyer
 	moves   []move
 }
@@ -49,7 +50,7 @@ var dimensions = []string{"api_calls", "storage#gb", "api_calls#2026-03-10T14", 
 var starts = []time.Time{
 	time.Date(2026, 3, 10, 9, 0, 0, 0, time.UTC),
 	time.Date(2026, 6, 17, 22, 0, 0, 0, time.UTC),
-	time.Date(2026, 3, 31, 3, 0, 0, 0, time.UTC),  // its late rows meet the grace tail
+	time.Date(2026, 3, 31, 0, 0, 0, 0, time.UTC),  // its last rows meet the grace tail
 	time.Date(2026, 4, 30, 17, 0, 0, 0, time.UTC), // its last hours meet 06:00 on the 1st
 	time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC),
 	time.Date(2027, 2, 28, 15, 0, 0, 0, time.UTC),
@@ -132,6 +133,7 @@ func (p *plan) drawGroup(r *rand.Rand) {
 	who, dimension := p.buyers[r.IntN(len(p.buyers))], dimensions[[]int{0, 0, 0, 0, 1, 1, 2, 3}[r.IntN(8)]]
 	g := metering.Group{License: who.license, Account: who.account, Dimension: dimension, Hour: metering.HourOf(p.start) + metering.Hour(r.IntN(20))}
 	tagged, zero, flushed := r.IntN(4) == 0, r.IntN(8) == 0, r.IntN(4) == 0
+	last := p.lastMinute(r, g.Hour)
 	for _, second := range r.Perm(3600)[:1+r.IntN(9)] {
 		s := g.Hour.Second(second)
 		if flushed {
@@ -146,7 +148,11 @@ func (p *plan) drawGroup(r *rand.Rand) {
 		if tagged {
 			v.Allocations = tag(v.Quantity.N, r.IntN(3))
 		}
-		p.drawRow(r, who, v, s.Time().Add(delay(r)), tagged)
+		at := s.Time().Add(delay(r))
+		if !last.IsZero() {
+			at = within(r, last, time.Minute)
+		}
+		p.drawRow(r, who, v, at, tagged)
 	}
 }
 
@@ -176,7 +182,7 @@ func (p *plan) drawRow(r *rand.Rand, who buyer, v metering.Row, at time.Time, ta
 		wrong := altered(v, metering.AttrQuantity, []any{"abc", json.Number("2.5"), json.Number("-3"), nil, true}[r.IntN(5)])
 		p.add(at, seller, "writes a row that is wrong, "+v.SortKey, func(w *world) { w.put(wrong) })
 		if r.IntN(3) > 0 {
-			p.add(p.mended(r, v, at), seller, "mends "+v.SortKey+" to "+count(v.Quantity), func(w *world) { w.put(v) })
+			p.add(p.meanwhile(r, v, at, 5*time.Hour), seller, "mends "+v.SortKey+" to "+count(v.Quantity), func(w *world) { w.put(v) })
 		}
 		return
 	case x < 0.07: // its bucket is not its hour
@@ -186,7 +192,7 @@ func (p *plan) drawRow(r *rand.Rand, who buyer, v metering.Row, at time.Time, ta
 	if tagged {
 		return
 	}
-	later := rush(r, within(r, at, 6*time.Hour))
+	later := p.meanwhile(r, v, at, 6*time.Hour)
 	switch x := r.Float64(); {
 	case x < 0.15:
 		by := int64(1 + r.IntN(9))
@@ -200,15 +206,29 @@ func (p *plan) drawRow(r *rand.Rand, who buyer, v metering.Row, at time.Time, ta
 	}
 }
 
-// mended draws when a wrong row is put right: some time later, or just when its group is visited first and its rejection is
-// under way.
-func (p *plan) mended(r *rand.Rand, v metering.Row, at time.Time) time.Time {
+// meanwhile draws when something more happens to a row that was written at a moment: some time later, or just when its group is visited
+// next and what was read of it is being written.
+func (p *plan) meanwhile(r *rand.Rand, v metering.Row, at time.Time, most time.Duration) time.Time {
 	key, _ := metering.ParseRowKey(v.SortKey)
-	visit := (key.Second.Hour() + metering.Hour(p.rules.LockHours)).Start().Add(metering.MeterSchedule.Phase)
-	if later := within(r, at, 5*time.Hour); r.IntN(2) == 0 || visit.Before(at) {
+	open := (key.Second.Hour() + metering.Hour(p.rules.LockHours)).Start()
+	if later := within(r, at, most); r.IntN(2) == 0 {
 		return later
 	}
-	return within(r, visit, 1500*time.Millisecond)
+	return within(r, metering.MeterSchedule.Next(latest(open, at)), 1500*time.Millisecond)
+}
+
+// lastMinute draws, for some groups, a moment shortly before their hour can no longer be billed, or right after, at which all of their rows
+// come; for half of those of a month's last day that have a grace tail. Zero for the others.
+func (p *plan) lastMinute(r *rand.Rand, h metering.Hour) time.Time {
+	before, after := []time.Duration{20 * time.Minute, 5 * time.Hour}[r.IntN(2)], 10*time.Minute
+	at, of := within(r, p.rules.Deadline(h).Add(-before), before+after), 12
+	if p.rules.Deadline(h).Sub(h.Start()) > metering.DefaultWindow {
+		of = 2
+	}
+	if r.IntN(of) > 0 {
+		return time.Time{}
+	}
+	return at
 }
 
 // altered is a row with one attribute as a seller's code might write it; nil removes it.

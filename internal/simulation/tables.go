@@ -157,7 +157,9 @@ func (s *tables) Deprovisioning(ctx context.Context) ([]metering.Deprovisioning,
 
 func (s *tables) ChangeSubscriber(ctx context.Context, c metering.SubscriberChange) (after metering.Subscriber, changed bool, err error) {
 	_, err = act(s.seam, "changes subscriber "+c.License, "", func(string, *rand.Rand) (struct{}, error) {
+		before, _ := s.Store.Subscriber(context.WithoutCancel(ctx), c.License, c.Account)
 		after, changed, err = s.Store.ChangeSubscriber(context.WithoutCancel(ctx), c)
+		s.check.changed(before, after)
 		return struct{}{}, err
 	})
 	if err != nil {

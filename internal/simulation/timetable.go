@@ -66,7 +66,7 @@ func (w *world) run(r stageRun, name string) {
 }
 
 // emptyRuns is of how many runs that would find nothing one is played all the same: the others would be most of a day's cost.
-const emptyRuns = 16
+const emptyRuns = 64
 
 type stageRun struct {
 	name   string

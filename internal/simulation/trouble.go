@@ -21,6 +21,7 @@ func (p *plan) drawTrouble(r *rand.Rand) {
 		if kind == simulator.Latency {
 			f.Latency = time.Duration(1+r.IntN(12)) * time.Second
 		}
+		p.trouble = append(p.trouble, spell{from: at, until: f.Until})
 		p.add(at, "Marketplace", fmt.Sprintf("suffers from %s for %v", kind, f.Until.Sub(at)), func(w *world) { w.sim.Inject(f) })
 	}
 	for _, b := range p.buyers {
@@ -48,7 +49,9 @@ func (p *plan) drawDoubt(r *rand.Rand) {
 		w.suspend(b, true)
 		w.must(w.sim.UndefineDimension(dimensions[0]))
 	})
-	p.add(within(r, lost.Until, 30*time.Hour), "Marketplace", "takes "+b.account+" back and knows "+dimensions[0], func(w *world) {
+	back := within(r, lost.Until, 30*time.Hour)
+	p.trouble = append(p.trouble, spell{from: at, until: back})
+	p.add(back, "Marketplace", "takes "+b.account+" back and knows "+dimensions[0], func(w *world) {
 		w.suspend(b, false)
 		w.must(w.sim.DefineDimension(dimensions[0]))
 	})
@@ -66,14 +69,14 @@ func (p *plan) drawLicenses(r *rand.Rand) {
 		}
 		ends := within(r, p.start.Add(time.Hour), 18*time.Hour).Truncate(time.Second)
 		p.add(ends, "Marketplace", "ends the license of "+b.account, func(w *world) { w.license(b, ends) })
-		p.tell(r, b, lifecycle.LicenseDeprovisioned, ends, 10*time.Minute)
+		p.tell(r, b, lifecycle.LicenseDeprovisioned, ends, 30*time.Minute)
 		if r.IntN(2) == 0 {
 			p.tell(r, b, lifecycle.AgreementEnded, ends.Add(-time.Duration(r.IntN(60))*time.Second), 10*time.Minute)
 		}
-		if r.IntN(3) == 0 {
-			back := within(r, ends.Add(time.Minute), 10*time.Hour).Truncate(time.Second)
+		if r.IntN(2) == 0 {
+			back := within(r, ends.Add(time.Minute), []time.Duration{10 * time.Hour, 5 * time.Minute}[r.IntN(2)]).Truncate(time.Second)
 			p.add(back, "Marketplace", "gives "+b.account+" its license back", func(w *world) { w.license(b, time.Time{}) })
-			p.tell(r, b, lifecycle.LicenseUpdated, back, 10*time.Minute)
+			p.tell(r, b, lifecycle.LicenseUpdated, back, 30*time.Minute)
 		}
 	}
 }
@@ -98,7 +101,9 @@ func (p *plan) drawOperator(r *rand.Rand) {
 	if r.IntN(6) == 0 {
 		at := within(r, p.start, 12*time.Hour)
 		p.add(at, "operator", "pauses the submission", func(w *world) { w.node.Submit.Paused = true })
-		p.add(within(r, at, 5*time.Hour), "operator", "lets the submission go on", func(w *world) { w.node.Submit.Paused = false })
+		on := within(r, at, 5*time.Hour)
+		p.trouble = append(p.trouble, spell{from: at, until: on})
+		p.add(on, "operator", "lets the submission go on", func(w *world) { w.node.Submit.Paused = false })
 	}
 	for _, b := range p.buyers {
 		for range r.IntN(3) {

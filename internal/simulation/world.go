@@ -58,8 +58,8 @@ const (
 	patience = 5 * 24 * time.Hour
 )
 
-// auditEvery is how often all books are read. What an effect has touched is looked at after every one.
-const auditEvery = 2 * time.Hour
+// lookEvery is how often all books are read. What an effect has touched is looked at after every one.
+const lookEvery = 2 * time.Hour
 
 // Limits of the processes and settings of the queues, as on AWS.
 const (
@@ -275,8 +275,8 @@ func (w *world) consume() {
 
 // finished reports whether the day is over: nothing will move, and nothing is in flight.
 func (w *world) finished(now time.Time) bool {
-	if now.Sub(w.check.audited) >= auditEvery {
-		w.check.audit()
+	if now.Sub(w.check.looked) >= lookEvery {
+		w.check.look()
 	}
 	if now.Before(w.lastMove) || !w.check.quiet || len(w.processes) > 0 {
 		w.limitPatience(now)
