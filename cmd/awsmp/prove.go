@@ -122,6 +122,7 @@ func prove(cmd *cobra.Command, f proveFlags) error {
 		}
 	}
 	if ctx.Err() != nil {
+		listBroken(errs, result)
 		return &failure{exitError, errors.New("interrupted: what was played up to then is above"), ""}
 	}
 	if result.Sound() {
@@ -134,15 +135,20 @@ func prove(cmd *cobra.Command, f proveFlags) error {
 	return showBroken(ctx, cmd, f, result, document)
 }
 
+// listBroken names the days that broke the law.
+func listBroken(out io.Writer, r simulation.Result) {
+	for _, v := range r.Violated {
+		fmt.Fprintf(out, "  seed %d: %s: %s\n", v.Seed, v.Violation.Rule, v.Violation.What)
+	}
+}
+
 // showBroken makes the first broken day short and tells it.
 func showBroken(ctx context.Context, cmd *cobra.Command, f proveFlags, r simulation.Result, d simulation.Document) error {
 	out := cmd.OutOrStdout()
 	first := r.Violated[0]
 	if !f.json {
 		fmt.Fprintf(out, "\nTHE LAW IS BROKEN on %s:\n", ledger.Counted(int64(len(r.Violated)), "day"))
-		for _, v := range r.Violated {
-			fmt.Fprintf(out, "  seed %d: %s: %s\n", v.Seed, v.Violation.Rule, v.Violation.What)
-		}
+		listBroken(out, r)
 	}
 	line := newProveLine(cmd.ErrOrStderr(), f.quiet, 0)
 	story, err := simulation.Shrink(ctx, first.Seed, line.shrunk)
@@ -170,15 +176,15 @@ func showBroken(ctx context.Context, cmd *cobra.Command, f proveFlags, r simulat
 }
 
 func showStory(out io.Writer, story *simulation.Story, name string) error {
-	lines, day, err := simulation.Tell(story)
-	if err != nil && day.Violation == nil {
-		return &failure{exitError, err, fmt.Sprintf("awsmp prove --tell --seed %d", story.Seed)}
+	lines, day, told := simulation.Tell(story)
+	if day.Violation == nil {
+		return &failure{exitError, told, fmt.Sprintf("awsmp prove --tell --seed %d", story.Seed)}
 	}
 	if err := simulation.WriteLines(out, lines); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nBroken: %s: %s\n", day.Violation.Rule, day.Violation.What)
-	return &failure{exitUnsound, nil, "awsmp prove --replay " + name}
+	return &failure{exitUnsound, told, "awsmp prove --replay " + name}
 }
 
 func replayStory(cmd *cobra.Command, f proveFlags) error {
@@ -241,6 +247,7 @@ type proveLine struct {
 	days     float64
 	begun    time.Time
 	shown    time.Time
+	violated int // days that were told
 }
 
 const (
@@ -263,6 +270,11 @@ func newProveLine(errs io.Writer, quiet bool, days float64) *proveLine {
 }
 
 func (l *proveLine) played(r simulation.Result) {
+	if n := len(r.Violated); n > l.violated && l.out != nil {
+		l.end()
+		listBroken(l.out, simulation.Result{Violated: r.Violated[l.violated:]}) // at once: what follows may take hours
+		l.violated = n
+	}
 	l.show(func() string {
 		left := ""
 		if r.Days > 0 && r.Days < l.days {

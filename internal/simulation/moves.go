@@ -37,6 +37,16 @@ func (w *world) grow(r metering.Row, by int64) {
 func (w *world) remove(r metering.Row) {
 	w.must(w.tables.DeleteRow(context.Background(), r.License, r.SortKey))
 	w.check.wrote(r.License, r.SortKey, metering.Quantity{})
+	w.check.lacks[groupOf(r)] = true
+}
+
+// groupOf is the group of a row; the zero Group where its key names none.
+func groupOf(r metering.Row) metering.Group {
+	key, reason := metering.ParseRowKey(r.SortKey)
+	if reason != "" {
+		return metering.Group{}
+	}
+	return key.Group(r.License)
 }
 
 func (w *world) putRecord(r metering.Record) {
