@@ -55,8 +55,8 @@ func readJSON(body io.Reader, into any) error {
 	if err := dec.Decode(into); err != nil {
 		return err
 	}
-	if dec.More() {
-		return errors.New("there is more than one JSON value in the body")
+	if _, err := dec.Token(); err != io.EOF {
+		return errors.New("something follows the JSON object in the body, or there is more than one")
 	}
 	return nil
 }

@@ -126,6 +126,10 @@ func TestControlErrors(t *testing.T) {
 		{"PUT", "licenses", "", 400, "body is empty", `"licenseArn"`},
 		{"PUT", "licenses", "{", 400, "unexpected EOF", `"licenseArn"`},
 		{"PUT", "licenses", `{} {}`, 400, "more than one", `"licenseArn"`},
+		{"PUT", "customers", `{"accountId": "` + buyer + `", "active": true} ]`, 400, "something follows", `"customerIdentifier"`},
+		{"PUT", "licenses", `{"licenseArn": "` + licenseA + `", "accountId": "` + buyer + `", "endedAt": "9999-12-31T23:59:59-01:00"}`, 400, "year 10000", `"licenseArn"`},
+		{"PUT", "licenses", `{"licenseArn": "` + licenseA + `", "accountId": "` + buyer + `", "activatedAt": "0000-01-01T00:00:00+01:00"}`, 400, "year -1", `"licenseArn"`},
+		{"GET", "first-click?to=http://127.0.0.1/&customerIdentifier=%ff", "", 400, "no UTF-8 text", "first-click?to="},
 		{"PUT", "licenses", `{"arn": "x"}`, 400, `unknown field "arn"`, `"licenseArn"`},
 		{"PUT", "licenses", `{"licenseArn": "x"}`, 400, "arn:aws:license-manager", `"licenseArn"`},
 		{"PUT", "licenses", `{"licenseArn": "` + licenseA + `", "accountId": "12"}`, 400, "12 digits", `"licenseArn"`},
@@ -153,6 +157,29 @@ func TestControlErrors(t *testing.T) {
 		if status != tt.status || !strings.Contains(message, tt.message) || !strings.Contains(hint, tt.hint) {
 			t.Errorf("%s %s %s: HTTP %d %q, hint %q", tt.method, tt.path, tt.body, status, message, hint)
 		}
+	}
+}
+
+// The clock is where it was put, or it says that it cannot be put there.
+func TestClockStaysInReach(t *testing.T) {
+	t.Parallel()
+	sim, err := simulator.New(simulator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	try(t, sim.SetTime(at(t, "2300-01-01T00:00:00")))
+	for name, move := range map[string]func() error{
+		"set too far ahead": func() error { return sim.SetTime(at(t, "9999-12-31T23:59:59")) },
+		"set too far back":  func() error { return sim.SetTime(at(t, "1700-01-01T00:00:00")) },
+		"advanced too far":  func() error { return sim.Advance(100 * 365 * 24 * time.Hour) },
+	} {
+		if err := move(); err == nil || sim.Now().Year() != 2300 {
+			t.Errorf("%s: %v, the clock shows %v", name, err, sim.Now())
+		}
+	}
+	try(t, sim.Advance(-274*365*24*time.Hour))
+	if year := sim.Now().Year(); year != 2026 {
+		t.Errorf("moved back to %d", year)
 	}
 }
 

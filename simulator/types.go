@@ -82,12 +82,22 @@ func (l License) check() error {
 	if !wellFormedProductCode(l.ProductCode) {
 		return fmt.Errorf("license %s, product code %q: use at most 255 letters, digits and -/=:_.@", l.ARN, l.ProductCode)
 	}
+	for _, t := range []time.Time{l.ActivatedAt, l.DeprovisionedAt, l.EndedAt} {
+		if year := t.UTC().Year(); year < 0 || year > 9999 {
+			return fmt.Errorf("license %s, a time in the year %d: neither JSON nor the journal can hold it, use one of the years 0 to 9999 in UTC", l.ARN, year)
+		}
+	}
 	return nil
 }
 
 func (t Token) check() error {
 	if t.AccountID != "" && !buyersAccount(t.AccountID) {
 		return fmt.Errorf("token of the account %q: use the buyer's 12 digits", t.AccountID)
+	}
+	for name, text := range map[string]string{"value": t.Value, "customer identifier": t.CustomerIdentifier, "license ARN": t.LicenseARN, "product code": t.ProductCode} {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("token with the %s %q: it is no UTF-8 text, and the journal could not hold it", name, text)
+		}
 	}
 	return nil
 }

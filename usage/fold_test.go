@@ -86,6 +86,9 @@ func refusals() map[string]struct {
 		"short account":      {used(1), with(func(e *usage.Event) { e.Account = "11112222333" }), "InvalidCustomerAWSAccountId"},
 		"no dimension":       {used(1), with(func(e *usage.Event) { e.Dimension = "" }), "MissingDimension"},
 		"long dimension":     {used(1), with(func(e *usage.Event) { e.Dimension = strings.Repeat("𝄞", 255) }), "DimensionTooLong"}, // case 34
+		"no text":            {used(1), with(func(e *usage.Event) { e.Dimension = "caf\xe9" }), "MalformedSortKey"},
+		"no text of a name":  {used(1), with(func(e *usage.Event) { e.License, e.CustomerIdentifier = "product\xff", "one" }), "InvalidLicenseArn"},
+		"no text of a buyer": {used(1), with(func(e *usage.Event) { e.License, e.CustomerIdentifier = "product", "\xff" }), "MissingLegacyIdentifier"},
 		"identifier and ARN": {used(1), with(func(e *usage.Event) { e.CustomerIdentifier = "one" }), "ConflictingIdentifier"},
 		"legacy alone":       {used(1), with(func(e *usage.Event) { e.License = "product" }), "MissingLegacyIdentifier"},
 		"another identifier": {legacy, func() usage.Event { e := legacy; e.CustomerIdentifier = "two"; return e }(), "ConflictingIdentifier"},

@@ -21,7 +21,7 @@ type Accounts struct {
 const maxAccounts = 10
 
 func (m *Machine) getAccounts(w http.ResponseWriter, r *http.Request) {
-	q, err := queryOf(r.URL.Query(), "license", "agreement")
+	q, err := queryOf(r, "license", "agreement")
 	if err == nil && q.Get("license") == "" {
 		err = errors.New("license is needed")
 	}
@@ -37,8 +37,13 @@ func (m *Machine) getAccounts(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, Accounts{accounts})
 }
 
-// queryOf is a query that has no other members than those named, each once.
-func queryOf(q url.Values, names ...string) (url.Values, error) {
+// queryOf is a query that has no other members than those named, each once. One that cannot be read is an error: what it asks for would
+// be left out, and the answer be of more than was meant.
+func queryOf(r *http.Request, names ...string) (url.Values, error) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return q, fmt.Errorf("read the query: %w", err)
+	}
 	for name, values := range q {
 		switch {
 		case !slices.Contains(names, name):

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 
 	"github.com/awsmp/metering/internal/ledger"
 	"github.com/awsmp/metering/internal/metering"
@@ -14,7 +13,7 @@ import (
 
 // getLedger answers with a ledger.Document, compared with the simulator's own ledger where the simulator is ours.
 func (m *Machine) getLedger(w http.ResponseWriter, r *http.Request) {
-	scope, err := scopeOf(r.URL.Query())
+	scope, err := scopeOf(r)
 	if err != nil {
 		fail(w, http.StatusBadRequest, err.Error(), "as in /v1/ledger?hour=2026-03-10T14, or from= and to=, and license=")
 		return
@@ -27,8 +26,12 @@ func (m *Machine) getLedger(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, sheet.Document())
 }
 
-func scopeOf(q url.Values) (ledger.Scope, error) {
+func scopeOf(r *http.Request) (ledger.Scope, error) {
+	q, err := queryOf(r, "license", "hour", "from", "to")
 	scope := ledger.Scope{License: q.Get("license")}
+	if err != nil {
+		return scope, err
+	}
 	if q.Get("hour") != "" && (q.Get("from") != "" || q.Get("to") != "") {
 		return scope, errors.New("hour excludes from and to")
 	}
@@ -48,8 +51,6 @@ func scopeOf(q url.Values) (ledger.Scope, error) {
 			scope.From = &h
 		case "to":
 			scope.To = &h
-		default:
-			return scope, fmt.Errorf("%s is not known", name)
 		}
 	}
 	return scope, nil

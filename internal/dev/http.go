@@ -134,7 +134,7 @@ func readCommand(w http.ResponseWriter, r *http.Request, into any) error {
 		}
 		return err
 	}
-	if d.More() {
+	if _, err := d.Token(); err != io.EOF {
 		return errors.New("something follows the JSON object")
 	}
 	return nil

@@ -34,7 +34,7 @@ type RefusedRecord struct {
 }
 
 func (m *Machine) getRefused(w http.ResponseWriter, r *http.Request) {
-	q, err := queryOf(r.URL.Query(), "license")
+	q, err := queryOf(r, "license")
 	if err != nil {
 		fail(w, http.StatusBadRequest, err.Error(), "as in /v1/refused, or /v1/refused?license=arn:aws:license-manager::…")
 		return

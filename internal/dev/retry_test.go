@@ -75,6 +75,7 @@ func TestRetryRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		`{"license": "x"}`:                 "unknown field",
 		`{"licenseArn": "x", "hour": "2"}`: "hour: ",
 		`{"licenseArn": 3}`:                "cannot unmarshal",
+		`{"licenseArn": "x"} ]`:            "something follows",
 	} {
 		var p dev.Problem
 		if status := m.retry(body, &p); status != http.StatusBadRequest || !strings.Contains(p.Error, says) || !strings.Contains(p.Hint, "licenseArn") {

@@ -123,7 +123,11 @@ func (b *Balance) addRecord(r metering.Record, m metering.Manifest) {
 			b.Unknown++
 		}
 	}
-	if billed, ok := billedOf(r); ok {
+	if billed, ok := billedOf(r); ok && billed < 0 {
+		b.Written.add(amount)
+		b.find("by the record %d units are billed of it, which is no quantity: the Marketplace's reports tell what is", billed)
+		return
+	} else if ok {
 		b.Written.add(Amount{Items: amount.Items, Units: max(amount.Units, billed)})
 		b.put(Cause{Place: Billed}, Amount{Items: amount.Items, Units: billed})
 		if rest := amount.Units - billed; rest > 0 {

@@ -145,6 +145,10 @@ func TestOf(t *testing.T) {
 			record: new(with(direct, func(r *metering.Record) { r.BilledQuantity = metering.Units(20) })),
 		},
 		{
+			name: "billed with less than nothing", written: 15, want: places{}, finding: "-3 units are billed",
+			record: new(with(direct, func(r *metering.Record) { r.BilledQuantity = metering.Units(-3) })),
+		},
+		{
 			name: "record without a marker or status", written: 15, want: places{}, finding: "written without meteringPending",
 			record: new(with(direct, func(r *metering.Record) { r.Status = "" })),
 		},

@@ -111,11 +111,11 @@ type tokenless struct {
 func (e tokenless) Error() string { return strings.ReplaceAll(e.error.Error(), e.token, "…") }
 func (e tokenless) Unwrap() error { return e.error }
 
-// ErrorCode is empty where the service did not refuse. It, ErrorMessage and ErrorFault make a smithy.APIError of the error, so that
+// ErrorCode is empty where the service did not refuse, and without the token, as all that came with the answer. It, ErrorMessage and ErrorFault make a smithy.APIError of the error, so that
 // those who look for one find this one and not what it wraps.
 func (e tokenless) ErrorCode() string {
 	if refused := e.refusal(); refused != nil {
-		return refused.ErrorCode()
+		return strings.ReplaceAll(refused.ErrorCode(), e.token, "…")
 	}
 	return ""
 }

@@ -157,6 +157,7 @@ func TestResolveRefusals(t *testing.T) {
 		{"AccessDeniedException", "not authorized to perform: aws-marketplace:ResolveCustomer", nil, awsapi.Denied, "aws-marketplace:ResolveCustomer on resource *"},
 		{"DisabledApiException", "The API is disabled in the Region", nil, awsapi.Denied, "in eu-west-1 it is not"},
 		{"SomethingNewException", "no " + token + " here", nil, awsapi.Unknown, "no … here (SomethingNewException)"},
+		{"No" + token, "no", nil, awsapi.Unknown, "no (No…)"},
 	}
 	for _, test := range tests {
 		t.Run(test.code+" "+string(test.class), func(t *testing.T) {

@@ -1,6 +1,9 @@
 package metering
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // ValidLicense reports whether a text has the form of a license ARN (AWS Marketplace Metering API model, LicenseArn):
 //
@@ -45,7 +48,10 @@ func LegacyLicense(license string) bool {
 // identityReason checks which of the API's two identity schemes an item uses, and that it uses one.
 func identityReason(license, identifier string, raw any) Reason {
 	if LegacyLicense(license) {
-		if identifier == "" || len(identifier) > 255 {
+		switch {
+		case !utf8.ValidString(license):
+			return InvalidLicenseArn
+		case identifier == "" || len(identifier) > 255 || !utf8.ValidString(identifier):
 			return MissingLegacyIdentifier
 		}
 		return ""

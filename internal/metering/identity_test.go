@@ -30,6 +30,8 @@ func TestLicenseForms(t *testing.T) {
 		{"prod-abc:customer", legacy, true, ""},
 		{"prod-abc:customer", legacy + "x", true, MissingLegacyIdentifier},
 		{"prod-abc:customer", "", true, MissingLegacyIdentifier},
+		{"prod-abc:customer", "cust\xff", true, MissingLegacyIdentifier},
+		{"prod-\xff", "customer", true, InvalidLicenseArn},
 		{" " + licenseA, "customer", true, ""},
 	} {
 		if got := LegacyLicense(tt.license); got != tt.legacy {

@@ -95,15 +95,24 @@ func (r reader) texts(name string) []string {
 	return texts
 }
 
-// time reads a time as it is written; zero where it is absent or none.
+// time reads a time; zero where it is absent or none.
 func (r reader) time(name string) time.Time {
 	s, _ := r.rest[name].(string)
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return time.Time{}
+	t, ok := storedTime(s)
+	if ok {
+		delete(r.rest, name)
 	}
-	delete(r.rest, name)
-	return t.UTC()
+	return t
+}
+
+// storedTime reads a time that can be written again, to the second: what is written otherwise reads differently the second time.
+func storedTime(s string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339, s)
+	t = wholeSecond(t)
+	if err != nil || t.IsZero() || t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}, false
+	}
+	return t, true
 }
 
 // times reads a list of times, in order.
@@ -112,11 +121,11 @@ func (r reader) times(name string) []time.Time {
 	times := make([]time.Time, len(list))
 	for i, v := range list {
 		s, _ := v.(string)
-		t, err := time.Parse(time.RFC3339, s)
-		if err != nil {
+		t, ok := storedTime(s)
+		if !ok {
 			return nil
 		}
-		times[i] = t.UTC()
+		times[i] = t
 	}
 	if !ok || len(list) == 0 {
 		return nil

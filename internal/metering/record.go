@@ -104,6 +104,9 @@ func (r Record) Group() (Group, Reason) { return ParseRecordKey(r.License, r.Sor
 // records themselves, so each is checked before it can spoil a call for others.
 func (r Record) Validate() Reason {
 	g, reason := r.Group()
+	if reason == "" {
+		reason = keyReason(r.SortKey)
+	}
 	if reason != "" {
 		return reason
 	}
@@ -131,10 +134,22 @@ func (r Record) Validate() Reason {
 	if reason = allocationReason(r.Allocations, r.Other, r.Quantity.N); reason != "" {
 		return reason
 	}
+	if reason = r.sentReason(g.Hour); reason != "" {
+		return reason
+	}
 	if callEnvelope+r.Usage().wireSize() >= maxCallBytes {
 		return RecordTooLarge
 	}
 	return ""
+}
+
+// sentReason checks the mark of a record that was sent before. A mark that came with another record's item, as where a seller makes an hour's
+// record of a copy of an earlier one, would have that one sent again: the service says Success to it once more, and this one counts as billed.
+func (r Record) sentReason(h Hour) Reason {
+	if s, err := ParseSecond(r.SentSecond); err == nil && s.Hour() != h {
+		return SortKeyMismatch
+	}
+	return rangeReason(r.SentQuantity.N)
 }
 
 // Fingerprint stands for everything that a verdict on the record rests on, as it was read.

@@ -68,6 +68,11 @@ func TestRecordSegments(t *testing.T) { // F18: one record, whatever its shape, 
 		"the key of a row":              {recordItem().with(AttrRecordKey, buyer+"#api_calls#2026-03-10T14:00:00"), MalformedTimestamp},
 		"no license":                    {recordItem().with(AttrLicense, without{}), InvalidLicenseArn},
 		"sent with a smaller quantity":  {recordItem().with(AttrSentQuantity, number(2), AttrSentSecond, "2026-03-10T14:00:00"), ""},
+		"sent at a later second":        {recordItem().with(AttrSentQuantity, number(3), AttrSentSecond, "2026-03-10T14:59:59"), ""},
+		"the mark of another hour":      {recordItem().with(AttrSentQuantity, number(3), AttrSentSecond, "2026-03-10T13:00:00"), SortKeyMismatch},
+		"that mark, and no quantity":    {recordItem().with(AttrSentSecond, "2026-03-10T15:00:00"), SortKeyMismatch},
+		"sent with less than nothing":   {recordItem().with(AttrSentQuantity, number(-3), AttrSentSecond, "2026-03-10T14:00:00"), NegativeQuantity},
+		"sent with too much":            {recordItem().with(AttrSentQuantity, number(MaxQuantity+1), AttrSentSecond, "2026-03-10T14:00:00"), QuantityOutOfRange},
 	} {
 		if got := RecordFromItem(tt.item).Validate(); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)

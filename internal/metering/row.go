@@ -139,6 +139,9 @@ func stamp(createdAt string, at time.Time) (created, updated string) {
 // Validate says whether the row may take part in its group's sum at now. The first thing found wrong is the reason.
 func (r Row) Validate(now time.Time) Reason {
 	key, reason := ParseRowKey(r.SortKey)
+	if reason == "" {
+		reason = keyReason(r.SortKey)
+	}
 	if reason != "" {
 		return reason
 	}
@@ -162,6 +165,15 @@ func (r Row) Validate(now time.Time) Reason {
 		return reason
 	}
 	return allocationReason(r.Allocations, r.Other, r.Quantity.N)
+}
+
+// keyReason refuses a key that is no UTF-8 text. Tables, queues and the API are spoken to in JSON, which makes another key of it: on one machine
+// such a row would never be found again, and on AWS two dimensions could become one.
+func keyReason(sortKey string) Reason {
+	if !utf8.ValidString(sortKey) {
+		return MalformedSortKey
+	}
+	return ""
 }
 
 // segmentReason compares the key's segments with the attributes of the same name.

@@ -52,6 +52,8 @@ func reasons() []reasonCase {
 	return []reasonCase{
 		{"MalformedSortKey", rowReason(AttrRowKey, buyer+"#2026-03-10T14:00:05"), rowReason()},
 		{"MalformedSortKey", recordReason(AttrRecordKey, "x"), recordReason()},
+		{"MalformedSortKey", rowReason(dimension("caf\xe9")...), rowReason(dimension("café")...)},
+		{"MalformedSortKey", recordReason(AttrDimension, "\xff", AttrRecordKey, buyer+"#\xff#2026-03-10T14"), recordReason()},
 		{"SortKeyMismatch", rowReason(AttrTimestamp, "2026-03-10T14:00:06"), rowReason(at("2026-03-10T14:00:06")...)},
 		{"SortKeyMismatch", rowReason(AttrDimension, "api"), rowReason(dimension("api")...)}, // F11
 		{"SortKeyMismatch", rowReason(AttrAccount, "111122223334"), rowReason(account("111122223334")...)},

@@ -248,9 +248,25 @@ func TestSubscriberReadsOddItems(t *testing.T) {
 		{"deprovisioningPendingFlag": "1", "deprovisioningExpiry": ""},
 		{"deprovisioningExpiry": "2026-03-10T14:00:00Z"},
 		{"licenseDeprovisionedAt": []any{"2026-03-10T13:00:00Z", nil}},
+		{"licenseUpdatedAt": "0001-01-01T00:00:00Z", "agreementEndedAt": "9999-12-31T23:59:59-01:00", "agreementStatusAt": "0000-01-01T00:00:00+01:00"},
+		{"licenseDeprovisionedAt": []any{"2026-03-10T13:00:00Z", "0001-01-01T00:00:00Z"}},
 	} {
 		if diff := cmp.Diff(item, metering.SubscriberFromItem(item).Item()); diff != "" {
 			t.Errorf("read and written (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// TestSubscriberReadsTimesToTheSecond: what was read is what is read when it has been written.
+func TestSubscriberReadsTimesToTheSecond(t *testing.T) {
+	t.Parallel()
+	s := metering.SubscriberFromItem(metering.Item{
+		"licenseUpdatedAt": "2026-03-10T14:00:00.25+01:00", "licenseDeprovisionedAt": []any{"2026-03-10T13:00:00.5Z"},
+	})
+	if !s.Updated.Equal(clock(13, 0, 0)) || len(s.Deprovisioned) != 1 || !s.Deprovisioned[0].Equal(clock(13, 0, 0)) {
+		t.Errorf("updated %s, deprovisioned %s", s.Updated, s.Deprovisioned)
+	}
+	if diff := cmp.Diff(s, metering.SubscriberFromItem(s.Item())); diff != "" {
+		t.Error(diff)
 	}
 }
