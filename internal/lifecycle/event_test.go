@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/awsmp/metering/internal/lifecycle"
 	"github.com/awsmp/metering/internal/metering"
-	"github.com/awsmp/metering/internal/pipeline"
 )
 
 const idOne = "l-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -308,39 +306,4 @@ func TestNothingPersonalIsKept(t *testing.T) {
 			t.Errorf("no line with %s in\n%s", line, w.log)
 		}
 	}
-}
-
-// FuzzEvent: whatever comes is applied, ignored or refused; a subscriber that comes of it reads back as it was written.
-func FuzzEvent(f *testing.F) {
-	for _, kind := range lifecycle.Kinds() {
-		f.Add([]byte(event(kind, clock(11, 0, 0))))
-	}
-	f.Add([]byte(`{"detail-type":"License Deprovisioned","source":"aws.agreement-marketplace","time":"2026-03-10T11:00:00.9+14:00","detail":{"license":{"arn":"aws:license-manager:us-east-1:111122223333:l-1"},"acceptor":{"accountId":"111122223333"}}}`))
-	f.Add([]byte(`{"detail-type":[],"source":{},"detail":7}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		w := newWorld(t)
-		w.apply(event(lifecycle.LicenseUpdated, clock(10, 0, 0)))
-		a, err := w.handler.Apply(w.ctx, body)
-		if err != nil && !errors.Is(err, lifecycle.ErrNoEvent) && !errors.Is(err, lifecycle.ErrUnresolved) {
-			t.Fatal(err)
-		}
-		if err == nil && (a.Ignored == "") == (len(a.Licenses) == 0) {
-			t.Errorf("%+v", a)
-		}
-		for _, c := range a.Licenses {
-			s, err := w.store.Subscriber(w.ctx, c.License, c.Account)
-			if err != nil || s == nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(*s, metering.SubscriberFromItem(s.Item())); diff != "" {
-				t.Error(diff)
-			}
-			if !metering.ValidLicense(c.License) || len(c.Account) != 12 || !slices.Contains([]metering.LifecycleStatus{"active", "deprovisioning", "inactive"}, c.Status) {
-				t.Errorf("%+v", c)
-			}
-		}
-		if failed := w.handler.Handle(w.ctx, []pipeline.Message{{ID: "m", Body: string(body), SentAt: w.now.Add(-time.Hour)}}); (len(failed) > 0) != (err != nil) {
-			t.Errorf("applied %v, handled %v", err, failed)
-		}
-	})
 }

@@ -247,44 +247,6 @@ func TestRowRefusesTimes(t *testing.T) {
 	}
 }
 
-// Nothing panics, and every line that is not skipped is kept or refused, once and in order.
-func FuzzRead(f *testing.F) {
-	f.Add([]byte(header+"\n"+first+"1,\n"+first+"x,[{}]\n"), "csv")
-	f.Add([]byte(`{"quantity": 1e400}`+"\n{\n"), "ndjson")
-	f.Add([]byte("\ufeff\r\n#\r\n"+header+"\r\n\"\r\n"), "")
-	f.Add([]byte("{\"a\":[[[[]]]]}\x00"), "")
-	f.Fuzz(func(t *testing.T, text []byte, format string) {
-		o := Options{Format: Format(format), Extra: []string{"event"}}
-		before, ended := 0, false
-		for line, err := range Read(strings.NewReader(string(text)), o) {
-			var refusal *Refusal
-			var fault *FileError
-			switch {
-			case ended:
-				t.Fatal("something follows the end")
-			case errors.As(err, &fault):
-				ended = true
-				continue
-			case errors.As(err, &refusal):
-				if refusal.Line != line.Number || refusal.Reason == "" || refusal.Hint == "" {
-					t.Fatalf("refusal %+v of line %d", refusal, line.Number)
-				}
-			default:
-				if row, err := line.Row(); err == nil && (row.License == "" || row.SortKey == "" || row.Pending == "") {
-					t.Fatalf("row %+v", row)
-				}
-			}
-			if line.Number <= before {
-				t.Fatalf("line %d after %d", line.Number, before)
-			}
-			before = line.Number
-		}
-		if most := 1 + strings.Count(string(text), "\n"); before > most {
-			t.Fatalf("line %d of %d", before, most)
-		}
-	})
-}
-
 // A line can be found again in its file, refused or not, and the header comes as it stands.
 func TestLinesSayWhereTheyStand(t *testing.T) {
 	t.Parallel()
