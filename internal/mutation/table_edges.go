@@ -101,7 +101,7 @@ func registrations() []mutation {
 			mutation{
 				name:   "details without a license are not kept",
 				old:    "	license := cmp.Or(customer.License, h.ProductCode)\n",
-				new:    "	license := customer.License\n",
+				new:    "	license := cmp.Or(customer.License, customer.CustomerIdentifier)\n",
 				breaks: "What a buyer told before the license was there is lost, and they cannot be reached.",
 			},
 			mutation{
@@ -148,7 +148,7 @@ func lambdas() []mutation {
 			mutation{
 				name:   "the lock is not set",
 				old:    "Metrics: p.metrics, Rules: metering.Rules{LockHours: p.LockHours}, Now: p.now, Log: p.log,",
-				new:    "Metrics: p.metrics, Now: p.now, Log: p.log,",
+				new:    "Metrics: p.metrics, Rules: metering.Rules{LockHours: min(p.LockHours, 1)}, Now: p.now, Log: p.log,",
 				breaks: "Hours that a seller holds open for late usage are committed at once.",
 			},
 			mutation{

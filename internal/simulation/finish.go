@@ -45,7 +45,7 @@ func (c *checker) told(e lifecycle.TestEvent) {
 func (w *world) finish() ledger.Balance {
 	c := w.check
 	total := c.audit().Total
-	if n := total.Place(ledger.InFlight); n.Items != 0 {
+	if n := total.Place(ledger.InFlight); n != (ledger.Amount{}) {
 		c.fail(RuleProgress, metering.Group{}, "at the end %d units are in flight", n.Units)
 	}
 	if total.Stale != 0 {
