@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -138,6 +139,36 @@ func TestAgeNeverRejects(t *testing.T) {
 	b.now = g.Hour.Start().Add(24 * time.Hour)
 	if failed := b.aggregator().Handle(b.ctx, []pipeline.Message{workMessage("m", g)}); len(failed) > 0 || len(b.labels()) > 0 {
 		t.Error("the visit asked for labels")
+	}
+}
+
+// slowRows takes until an instant to be read.
+type slowRows struct {
+	pipeline.Rows
+	read func()
+}
+
+func (s slowRows) GroupRows(ctx context.Context, g metering.Group) iter.Seq2[metering.Row, error] {
+	s.read()
+	return s.Rows.GroupRows(ctx, g)
+}
+
+// TestAnHourThatLapsesWhileItIsRead: an hour can no longer be billed when its rows have been read. It gets no record, which could only expire:
+// age-out names its usage.
+func TestAnHourThatLapsesWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	g := groupOf(licenseOne, apiCalls, hour)
+	b.put(rowAt(g, 0, 5))
+	lapses := g.Hour.Start().Add(24 * time.Hour)
+	b.now = lapses.Add(-time.Minute)
+	a := b.aggregator()
+	a.Rows = slowRows{b.store, func() { b.now = lapses }}
+	if failed := a.Handle(b.ctx, []pipeline.Message{workMessage("m", g)}); len(failed) > 0 || len(b.labels()) > 0 {
+		t.Error("the visit asked for labels")
+	}
+	if r, err := b.store.Record(b.ctx, g); err != nil || r != nil {
+		t.Errorf("record %+v, %v", r, err)
 	}
 }
 
