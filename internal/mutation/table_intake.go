@@ -322,7 +322,7 @@ func books() []mutation {
 				breaks: "Units of rows whose key names no group are in no book.",
 			},
 		),
-		in("internal/ledger/crosscheck.go", packages("./internal/ledger", "./internal/node"),
+		in("internal/ledger/crosscheck.go", packages("./internal/ledger"),
 			mutation{
 				name:   "sales without a record are passed over",
 				old:    "		if their != 0 {\n",

@@ -2,9 +2,17 @@ package main
 
 import "slices"
 
+// nodeSuite is the tests of the stages put together on one machine, without those that take half of their time.
+func nodeSuite() suite {
+	return quick("./internal/node", "TestAdvanceBillsWhatTimeWouldBill", "TestLastHourAtEveryMinute", "TestCase48WritersBesideACleanup",
+		"TestRetriesNeverUnbalanceTheBooks")[0]
+}
+
+func pipelineSuites() []suite { return append(packages("./internal/pipeline"), nodeSuite()) }
+
 // stages are the discoverer, the aggregator and the cleaner.
 func stages() []mutation {
-	suites := packages("./internal/pipeline", "./internal/node")
+	suites := pipelineSuites()
 	return slices.Concat(
 		in("internal/pipeline/aggregate.go", suites,
 			mutation{
@@ -42,12 +50,6 @@ func stages() []mutation {
 				old:    "	if errors.Is(err, metering.ErrTooLarge) {\n",
 				new:    "	if errors.Is(err, metering.ErrTooLarge) && created.Done {\n",
 				breaks: "The group ends in the dead letters again and again, and its units have no name until they expire.",
-			},
-			mutation{
-				name:   "cleanup is told another quantity",
-				old:    "rows = append(rows, metering.CoveredRow(g, second, quantity))",
-				new:    "rows = append(rows, metering.CoveredRow(g, second, sum.Quantity.N))",
-				breaks: "Covered rows are called changed, and their metric rings for usage that is billed.",
 			},
 		),
 		in("internal/pipeline/visit.go", suites,

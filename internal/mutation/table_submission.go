@@ -4,7 +4,7 @@ import "slices"
 
 // submission is the submitter and the expirer, but for the calls.
 func submission() []mutation {
-	suites := packages("./internal/pipeline", "./internal/node")
+	suites := pipelineSuites()
 	return slices.Concat(
 		in("internal/pipeline/desk.go", suites,
 			mutation{
@@ -167,7 +167,7 @@ func submission() []mutation {
 
 // calls are the client's side of the API.
 func calls() []mutation {
-	suites := packages("./internal/marketplace", "./internal/node")
+	suites := append(packages("./internal/marketplace"), nodeSuite())
 	return slices.Concat(
 		in("internal/marketplace/classify.go", suites,
 			mutation{
@@ -310,7 +310,7 @@ func calls() []mutation {
 
 // machine is the pipeline on one machine.
 func machine() []mutation {
-	suites := packages("./internal/node")
+	suites := []suite{nodeSuite()}
 	return slices.Concat(
 		in("internal/node/timetable.go", suites,
 			mutation{
