@@ -297,14 +297,14 @@ func FuzzSold(f *testing.F) {
 		var value any
 		d := json.NewDecoder(strings.NewReader(text))
 		if d.UseNumber(); d.Decode(&value) != nil {
-			t.Skip()
+			return
 		}
 		dimension, license = strings.ToValidUTF8(dimension, "?"), strings.ToValidUTF8(license, "?")
 		item := recordOf(metering.Group{License: license, Account: buyer, Dimension: dimension}, 3).Item()
 		item[name] = value
 		r := metering.RecordFromItem(item)
 		if r.Validate() != "" {
-			t.Skip()
+			return // never sent
 		}
 		sim, err := simulator.New(simulator.Options{ProductCode: product, OpenDoors: true, Now: func() time.Time { return time.Date(2026, 3, 10, 15, 20, 0, 0, time.UTC) }})
 		if err != nil {
