@@ -48,6 +48,7 @@ type checked struct {
 	limit time.Duration // how long its tests may take
 	args  []string      // for its test binary
 	err   error         // it fails all by itself
+	told  bool          // this was said
 }
 
 // slower is how much longer tests may take with a mutation than without before they count as hung.
@@ -75,7 +76,11 @@ func (r *runner) judge(ctx context.Context, res *result) error {
 	}
 	for _, s := range res.tests {
 		c := r.check(ctx, s)
+		if c.err != nil && c.told {
+			return fmt.Errorf("%s fails without any change, as said above", s)
+		}
 		if c.err != nil {
+			c.told = true
 			return fmt.Errorf("%s fails without any change, which is to be mended first: %w", s, c.err)
 		}
 		found, err := r.test(ctx, s, c, "-overlay", overlay)

@@ -87,6 +87,7 @@ func TestVerdicts(t *testing.T) {
 		{broken("not there", "a * b", "a"), faulty, "", "0 times and not once", false},
 		{broken("not alone", "return a +", "return a -"), faulty, "", "2 times and not once", false},
 		{broken("red anyway", "a + b", "a - b", "./red"), faulty, "", "fails without any change", false},
+		{broken("red once more", "a + b", "a - b", "./red"), faulty, "", "fails without any change, as said above", false},
 		{broken("nothing runs", "a + b", "a - b", "./empty"), faulty, "", "no test that passes", false},
 		{nested, faulty, "", "no test that passes", false},
 		{chosen, killed, "sum TestAdd/small", "", false},
