@@ -170,6 +170,12 @@ func stages() []mutation {
 				breaks: "Rows whose label could not be written keep none, and nobody tries again.",
 			},
 			mutation{
+				name:   "rows are labelled before they are counted",
+				old:    "				t.job.measure(whole, c)\n				errs[i] = c.persist(ctx, t.job.CleanupMessage, t.rows)\n",
+				new:    "				errs[i] = c.persist(ctx, t.job.CleanupMessage, t.rows)\n				t.job.measure(whole, c)\n",
+				breaks: "A crash between the two takes the loss from every metric and alarm.",
+			},
+			mutation{
 				name:   "late units are counted twice",
 				old:    "			measure.Units -= min(r.Late, r.Units())\n",
 				new:    "			_ = r\n",

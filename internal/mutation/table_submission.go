@@ -32,6 +32,12 @@ func submission() []mutation {
 				breaks: "Units that came to a record after its first call are refused, and no alarm says so.",
 			},
 			mutation{
+				name:   "verdicts are written before they are counted",
+				old:    "	sum.emit(d.Metrics)\n",
+				new:    "	defer sum.emit(d.Metrics)\n",
+				breaks: "A crash between the two takes what was billed or refused from every metric and alarm.",
+			},
+			mutation{
 				name:   "a duplicate counts as billed",
 				old:    "		m.Metric = metering.MetricDuplicate\n",
 				new:    "		m.Metric = metering.MetricBilled\n",
@@ -108,6 +114,12 @@ func submission() []mutation {
 				old:    "	if reason != \"\" && !r.SentQuantity.Whole {",
 				new:    "	if reason != \"\" {",
 				breaks: "A record that may be billed is named as rejected, mended, sent anew and billed twice.",
+			},
+			mutation{
+				name:   "records expire before they are counted",
+				old:    "	sum.emit(e.Metrics)\n",
+				new:    "	defer sum.emit(e.Metrics)\n",
+				breaks: "A crash between the two takes the loss from every metric and alarm.",
 			},
 			mutation{
 				name:   "a billed record is named as expired",
@@ -205,7 +217,7 @@ func calls() []mutation {
 			mutation{
 				name:   "a duplicate ends a record in doubt",
 				old:    "(v.Status == metering.CustomerNotSubscribed || v.Status == metering.DuplicateRecord && !identical)",
-				new:    "(v.Status == metering.CustomerNotSubscribed)",
+				new:    "(v.Status == metering.CustomerNotSubscribed || v.Status == metering.DuplicateRecord && !identical && v.Record.Pending == \"\")",
 				breaks: "A record that is billed with its allocations is booked as refused when it is sent again without them.",
 			},
 			mutation{
@@ -299,9 +311,15 @@ func calls() []mutation {
 		),
 		in("internal/marketplace/resolve.go", suites,
 			mutation{
-				name:   "the service's words show the token",
+				name:   "the words of a broken connection show the token",
 				old:    `func (e tokenless) Error() string { return strings.ReplaceAll(e.error.Error(), e.token, "…") }`,
 				new:    `func (e tokenless) Error() string { return e.error.Error() }`,
+				breaks: "Whoever reads the log can register as the buyer and use what they pay for.",
+			},
+			mutation{
+				name:   "the service's words show the token",
+				old:    "		return strings.ReplaceAll(refused.ErrorMessage(), e.token, \"…\")\n",
+				new:    "		return refused.ErrorMessage()\n",
 				breaks: "Whoever reads the log can register as the buyer and use what they pay for.",
 			},
 		),
