@@ -309,12 +309,12 @@ func TestUsageTakesNoMoreMemoryForMore(t *testing.T) {
 		}
 		return body.heap
 	}
-	small, large := peak(20_001), peak(100_001)
-	t.Logf("20,000 lines: %d KiB, 100,000 lines: %d KiB", small>>10, large>>10)
-	if large > small+8<<20 {
-		t.Errorf("20,000 lines: %d bytes, 100,000 lines: %d bytes", small, large)
+	small, large := peak(10_001), peak(50_001)
+	t.Logf("10,000 lines: %d KiB, 50,000 lines: %d KiB", small>>10, large>>10)
+	if large > small+4<<20 {
+		t.Errorf("10,000 lines: %d bytes, 50,000 lines: %d bytes", small, large)
 	}
-	m.wantPlaces(120_002, nil)
+	m.wantPlaces(60_002, nil)
 }
 
 func BenchmarkUsage(b *testing.B) {
