@@ -1,17 +1,10 @@
 package metering
 
-import (
-	"maps"
-	"slices"
-	"time"
-)
+import "time"
 
 // AttrReopened is a record's trace of its reopenings: a list of what it ended with and when it was let wait again. No other rule reads
 // it, so it stands among the attributes that are kept as they are.
 const AttrReopened = "reopened"
-
-// attrReopenedAt is when, in an entry of the trace; the rest of an entry bears the names that the record's own attributes have.
-const attrReopenedAt = "at"
 
 // Obstacle is why a record may not be sent once more. Empty means that it may.
 type Obstacle string
@@ -24,6 +17,7 @@ const (
 	ObstacleDoubt   Obstacle = "InDoubt"
 	ObstacleOver    Obstacle = "HourOver"
 	ObstacleDryRun  Obstacle = "DryRun"
+	ObstacleRefused Obstacle = "Refused"
 	ObstacleTwin    Obstacle = "SecondOfASale"
 	ObstacleLegacy  Obstacle = "ByIdentifier"
 	ObstacleFault   Obstacle = "OwnFault"
@@ -34,7 +28,7 @@ const (
 // Obstacles lists every obstacle once, in the order in which they are shown.
 func Obstacles() []Obstacle {
 	return []Obstacle{
-		ObstacleOver, ObstacleDoubt, ObstacleTwin, ObstacleLegacy, ObstacleFault, ObstacleTaken, ObstacleDryRun, ObstacleForeign, ObstacleChanged,
+		ObstacleOver, ObstacleDoubt, ObstacleTwin, ObstacleLegacy, ObstacleFault, ObstacleTaken, ObstacleDryRun, ObstacleRefused, ObstacleForeign, ObstacleChanged,
 		ObstacleWaiting, ObstacleBilled,
 	}
 }
@@ -54,6 +48,8 @@ func (o Obstacle) Why() string {
 		return "too late: its hour can no longer be billed"
 	case ObstacleDryRun:
 		return "ended by a dry run: it was never sent, and never refused"
+	case ObstacleRefused:
+		return "refused by the service, and ended by no dry run: to send it once more is a retry"
 	case ObstacleTwin:
 		return "its sale goes by another record: sent as well, it would be billed twice"
 	case ObstacleLegacy:
@@ -81,10 +77,15 @@ func (o Obstacle) Why() string {
 // identifier is never reopened: its sale may be billed under any license, and nothing here leads to which. One under a license is, unless
 // the record that SaleTaken is asked about stands against it.
 func ReopenOf(r Record, rules Rules, now time.Time) (Reopen, Obstacle) {
-	if o := endObstacle(r); o != "" {
+	return reopenIf(endObstacle(r), r, rules, now)
+}
+
+// reopenIf lets a record wait again that nothing stands against but perhaps its time and what it holds.
+func reopenIf(o Obstacle, r Record, rules Rules, now time.Time) (Reopen, Obstacle) {
+	if o != "" {
 		return Reopen{}, o
 	}
-	trace, ours := reopenings(r)
+	trace, ours := traceOf(r.Other, AttrReopened)
 	g, reason := r.Group()
 	switch {
 	case !ours:
@@ -135,6 +136,9 @@ func statusObstacle(r Record) Obstacle {
 		}
 		return ObstacleOver
 	case DryRunSubmitted:
+		if r.SentQuantity.Whole { // before its stage was switched to dry runs
+			return ObstacleDoubt
+		}
 		return ObstacleDryRun
 	}
 	return ObstacleForeign
@@ -184,42 +188,29 @@ type Reopen struct {
 
 // Holds reports whether the record may be reopened.
 func (x Reopen) Holds(r Record) bool {
-	trace, ours := reopenings(r)
-	return endObstacle(r) == "" && ours && len(trace) == x.Times && r.Status == x.Status && r.StatusReason == x.Reason && r.Fingerprint() == x.Fingerprint
+	o := endObstacle(r)
+	if x.Status == DryRunSubmitted {
+		o = promoteObstacle(r)
+	}
+	trace, ours := traceOf(r.Other, AttrReopened)
+	return o == "" && ours && len(trace) == x.Times && r.Status == x.Status && r.StatusReason == x.Reason && r.Fingerprint() == x.Fingerprint
 }
 
 // Shows reports whether the record was already reopened by this very write, whatever became of it since: a write whose answer was lost.
 func (x Reopen) Shows(r Record) bool {
-	trace, _ := reopenings(r)
-	if len(trace) <= x.Times {
-		return false
-	}
-	entry, _ := trace[x.Times].(map[string]any)
-	return entry[attrReopenedAt] == x.at() && entry[AttrStatus] == string(x.Status)
+	entry := traced(r.Other, AttrReopened, x.Times)
+	return entry[attrTracedAt] == traceTime(x.At) && entry[AttrStatus] == string(x.Status)
 }
 
 // Apply is the record after the reopening.
 func (x Reopen) Apply(r Record) Record {
-	trace, _ := reopenings(r)
 	entry := newWriter(nil)
-	entry.text(attrReopenedAt, x.at())
+	entry.text(attrTracedAt, traceTime(x.At))
 	entry.text(AttrStatus, string(r.Status))
 	entry.text(AttrStatusReason, r.StatusReason)
 	entry.text(AttrRecordID, r.MeteringRecordID)
-	other := make(Item, len(r.Other)+1)
-	maps.Copy(other, r.Other)
-	other[AttrReopened] = append(slices.Clone(trace), map[string]any(entry))
-	r.Other = other
+	r.Other = tracing(r.Other, AttrReopened, entry)
 	r.Pending, r.Status, r.StatusReason, r.MeteringRecordID = x.Hour.String(), "", "", ""
 	r.SentQuantity, r.SentSecond = Quantity{}, ""
 	return r.Stamped(x.At)
-}
-
-func (x Reopen) at() string { return x.At.UTC().Format(time.RFC3339) }
-
-// reopenings is the trace of a record; not ours is what a seller keeps under its name.
-func reopenings(r Record) (trace []any, ours bool) {
-	v, present := r.Other[AttrReopened]
-	trace, ours = v.([]any)
-	return trace, ours || !present
 }

@@ -25,14 +25,17 @@ type RefusedRecords interface {
 }
 
 // Retrier lets refused records wait again, when somebody has put right what they were refused for and asks for it by name: a buyer is
-// active (F21), a dimension is defined (F34). What it reopens the next submission sends. It may be run again at any time: what waits
-// already is left alone.
+// active (F21), a dimension is defined (F34); or those of a dry run, when the stage has gone live (F38). What it reopens the next submission
+// sends. It may be run again at any time: what waits already is left alone.
 type Retrier struct {
 	Records RefusedRecords
 	// ProductCode is what stands in the place of the license in records that meter by customer identifier. It is needed, so that no sale is
 	// sent that is billed there (F32); one that only looks (Retry.DryRun) may do without, and shows such sales as well.
 	ProductCode string
 	Rules       metering.Rules
+	// Rule says which records may be sent, and what lets them wait: metering.ReopenOf where it is nil, for refused ones, or metering.PromoteOf
+	// for those that a dry run ended.
+	Rule func(r metering.Record, rules metering.Rules, now time.Time) (metering.Reopen, metering.Obstacle)
 	// Concurrency runs the writes of a batch; nil means goroutines.
 	Concurrency concurrency.Runner
 	Now         func() time.Time
@@ -49,6 +52,10 @@ type Retry struct {
 	DryRun    bool // looks, and changes nothing
 }
 
+func (w Retry) which() Which {
+	return Which{License: w.License, Account: w.Account, Dimension: w.Dimension, Hour: w.Hour}
+}
+
 // Retried is what a retry did, or with DryRun would have done.
 type Retried struct {
 	DryRun   bool      `json:"dryRun"`
@@ -60,7 +67,7 @@ type Retried struct {
 	Older int `json:"older"`
 }
 
-// Refusal is a record that was refused.
+// Refusal is a record that was refused, or that a dry run ended.
 type Refusal struct {
 	Account   string          `json:"customerAWSAccountId"`
 	Dimension string          `json:"dimension"`
@@ -84,14 +91,19 @@ type Skipped struct {
 func (r *Retrier) Run(ctx context.Context, what Retry) (Retried, error) {
 	done := Retried{DryRun: what.DryRun, Reopened: []Refusal{}, Skipped: []Skipped{}}
 	if what.License == "" {
-		return done, errors.New("retry refused records: of which license?")
+		return done, errors.New("reopen records: of which license?")
 	}
 	if r.ProductCode == "" && !what.DryRun {
-		return done, errors.New("retry refused records: of which product?")
+		return done, errors.New("reopen records: of which product?")
+	}
+	rule := r.Rule
+	if rule == nil {
+		rule = metering.ReopenOf
 	}
 	var (
 		errs    faults.List
 		batch   []candidate
+		which   = what.which()
 		skipped = make(map[metering.Obstacle]*Skipped)
 	)
 	flush := func() {
@@ -101,12 +113,12 @@ func (r *Retrier) Run(ctx context.Context, what Retry) (Retried, error) {
 		}
 		batch = batch[:0]
 	}
-	for record, err := range r.read(ctx, what) {
+	for record, err := range r.read(ctx, which) {
 		if err != nil {
 			errs.Add(fmt.Errorf("read the license's records: %w", err))
 			break
 		}
-		if !what.includes(record) {
+		if !which.Record(record) {
 			continue
 		}
 		if g, reason := record.Group(); what.Hour == nil && reason == "" && !r.Rules.Billable(g.Hour, r.Now()) {
@@ -114,7 +126,7 @@ func (r *Retrier) Run(ctx context.Context, what Retry) (Retried, error) {
 			continue
 		}
 		c := candidate{record: record}
-		c.write, c.obstacle = metering.ReopenOf(record, r.Rules, r.Now())
+		c.write, c.obstacle = rule(record, r.Rules, r.Now())
 		if c.obstacle == "" {
 			c.until = r.Rules.Deadline(c.write.Hour)
 		}
@@ -128,18 +140,19 @@ func (r *Retrier) Run(ctx context.Context, what Retry) (Retried, error) {
 			done.Skipped = append(done.Skipped, *s)
 		}
 	}
-	logger(r.Log).Info("retry of refused records", "license", metering.Masked(what.License), "dryRun", what.DryRun,
+	logger(r.Log).Info("records were asked to wait again", "license", metering.Masked(what.License), "dryRun", what.DryRun,
 		"reopened", len(done.Reopened), "units", done.Units, "older", done.Older)
 	return done, errs.Err()
 }
 
 // read are the records to look at.
-func (r *Retrier) read(ctx context.Context, what Retry) iter.Seq2[metering.Record, error] {
-	if what.Account == "" || what.Dimension == "" || what.Hour == nil {
-		return r.Records.LicenseRecords(ctx, what.License)
+func (r *Retrier) read(ctx context.Context, which Which) iter.Seq2[metering.Record, error] {
+	g, one := which.One()
+	if !one {
+		return r.Records.LicenseRecords(ctx, which.License)
 	}
 	return func(yield func(metering.Record, error) bool) {
-		record, err := r.Records.Record(ctx, metering.Group{License: what.License, Account: what.Account, Dimension: what.Dimension, Hour: *what.Hour})
+		record, err := r.Records.Record(ctx, g)
 		switch {
 		case err != nil:
 			yield(metering.Record{}, err)
@@ -219,14 +232,4 @@ func (d *Retried) count(c candidate, skipped map[metering.Obstacle]*Skipped) {
 		s.Records++
 		s.Units += units
 	}
-}
-
-// includes reports whether a record is asked for. One whose key names no group is what its attributes say.
-func (w Retry) includes(r metering.Record) bool {
-	g, reason := r.Group()
-	if reason != "" {
-		g = metering.Group{Account: r.Account, Dimension: r.Dimension}
-	}
-	return (w.Account == "" || w.Account == g.Account) && (w.Dimension == "" || w.Dimension == g.Dimension) &&
-		(w.Hour == nil || reason == "" && *w.Hour == g.Hour)
 }

@@ -8,7 +8,7 @@
 // and a change that is to make a subscriber.
 // Attributes that a write does not name stay as they are, of whatever type.
 //
-// Nothing that a stage uses scans. Only Ledger.Licenses does, for an operator's command, and it says the price first.
+// Nothing that a stage uses scans. Only Ledger does, for an operator's commands, which say the price first.
 //
 // Errors are *awsapi.Error, with the class that says whether to try again.
 package dynamodb

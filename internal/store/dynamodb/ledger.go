@@ -14,7 +14,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/awsmp/metering/internal/metering"
-	"github.com/awsmp/metering/internal/store"
 )
 
 // What a scan costs (Amazon DynamoDB pricing, on-demand, us-east-1: $0.125 per million read request units; a unit is one strongly
@@ -56,7 +55,7 @@ type Ledger struct {
 // partition keys, and holds the licenses in memory.
 func (l *Ledger) Licenses(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		tables := []*table{l.Rows.table, l.Records.table}
+		tables := l.tables()
 		for _, t := range tables {
 			if err := l.announce(ctx, t); err != nil {
 				yield("", err)
@@ -81,13 +80,26 @@ func (l *Ledger) Licenses(ctx context.Context) iter.Seq2[string, error] {
 			yield("", err)
 			return
 		}
-		maps.Copy(found[0], found[1])
-		for _, license := range slices.Sorted(maps.Keys(found[0])) {
+		either := make(map[string]bool)
+		for _, in := range found {
+			maps.Copy(either, in)
+		}
+		for _, license := range slices.Sorted(maps.Keys(either)) {
 			if !yield(license, nil) {
 				return
 			}
 		}
 	}
+}
+
+func (l *Ledger) tables() (list []*table) {
+	if l.Rows != nil {
+		list = append(list, l.Rows.table)
+	}
+	if l.Records != nil {
+		list = append(list, l.Records.table)
+	}
+	return list
 }
 
 func (l *Ledger) announce(ctx context.Context, t *table) error {
@@ -107,41 +119,24 @@ func (l *Ledger) announce(ctx context.Context, t *table) error {
 	return nil
 }
 
-// scan reads the partition keys of a table, page by page, at its pace.
-func (l *Ledger) scan(ctx context.Context, t *table) iter.Seq2[string, error] {
-	const operation = "scan the table for licenses"
+// pace is that of a scan.
+func (l *Ledger) pace() *rate.Limiter {
 	units := l.ScanUnits
 	if units <= 0 {
 		units = DefaultScanUnits
 	}
-	pace := rate.NewLimiter(rate.Limit(units), units)
-	in := dynamodb.ScanInput{
+	return rate.NewLimiter(rate.Limit(units), units)
+}
+
+// scan reads the partition keys of a table, page by page, at its pace.
+func (l *Ledger) scan(ctx context.Context, t *table) iter.Seq2[string, error] {
+	return scanPages(ctx, t, "scan the table for licenses", dynamodb.ScanInput{
 		TableName:                &t.name,
 		ProjectionExpression:     aws.String("#license"),
 		ExpressionAttributeNames: map[string]string{"#license": metering.AttrLicense},
 		ReturnConsumedCapacity:   types.ReturnConsumedCapacityTotal,
-	}
-	if t.options.PageLimit > 0 {
-		in.Limit = &t.options.PageLimit
-	}
-	return store.Pages(ctx, func(ctx context.Context, cursor string) ([]string, string, bool, error) {
-		page := in
-		var err error
-		if page.ExclusiveStartKey, err = startKey(cursor); err != nil {
-			return nil, "", false, t.wrap(operation, err)
-		}
-		out, err := t.client.Scan(ctx, &page)
-		if err != nil {
-			return nil, "", false, t.wrap(operation, err)
-		}
-		if out.ConsumedCapacity != nil && len(out.LastEvaluatedKey) > 0 {
-			if err := pace.WaitN(ctx, min(units, 1+int(aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)))); err != nil {
-				return nil, "", false, t.wrap(operation, err)
-			}
-		}
-		return viewPage(t, operation, out.Items, out.LastEvaluatedKey, func(item raw) string {
-			license, _ := valueOf(item[metering.AttrLicense]).(string)
-			return license
-		})
+	}, l.pace(), func(item raw) string {
+		license, _ := valueOf(item[metering.AttrLicense]).(string)
+		return license
 	})
 }

@@ -36,11 +36,11 @@ func (s *Store) LicenseRecords(ctx context.Context, license string) iter.Seq2[me
 	return whole(ctx, s, license, "SELECT "+recordColumns+" FROM usage_record WHERE series = ? AND tail > ? ORDER BY tail", (*decoder).recordOf, recordBytes)
 }
 
-// whole reads everything that a table holds of a license.
-func whole[T any](ctx context.Context, s *Store, license, query string, decode func(*decoder, *series, []driver.Value) (T, error), size func([]driver.Value) int) iter.Seq2[T, error] {
+// whole reads everything that a table holds of a license. More are values of the query after the series and the tail.
+func whole[T any](ctx context.Context, s *Store, license, query string, decode func(*decoder, *series, []driver.Value) (T, error), size func([]driver.Value) int, more ...any) iter.Seq2[T, error] {
 	return pages(ctx, s, func(d *decoder, p *page[T], after place) error {
 		return eachSeries(d, license, after, func(in *series, tail any) (bool, error) {
-			err := d.query(query, []any{in.id, tail}, func(v []driver.Value) (bool, error) {
+			err := d.query(query, append([]any{in.id, tail}, more...), func(v []driver.Value) (bool, error) {
 				item, err := decode(d, in, v)
 				return p.add(item, place{series: in.id, prefix: in.prefix, tail: v[1]}, size(v)), err
 			})

@@ -28,6 +28,9 @@ type Store interface {
 	LabelRow(ctx context.Context, l metering.Label) (metering.Outcome[metering.Row], error)
 	LabelRows(ctx context.Context, labels []metering.Label) []metering.Labelled
 	RebucketRow(ctx context.Context, b metering.Rebucket) (metering.Outcome[metering.Row], error)
+	RecallRow(ctx context.Context, x metering.Recall) (metering.Outcome[metering.Row], error)
+	DropRow(ctx context.Context, x metering.Drop) (metering.Outcome[metering.Row], error)
+	CarryRow(ctx context.Context, x metering.Carry) (metering.Outcome[metering.Row], error)
 
 	PutRecord(ctx context.Context, r metering.Record) error
 	Record(ctx context.Context, g metering.Group) (*metering.Record, error)
@@ -41,6 +44,9 @@ type Store interface {
 	Licenses(ctx context.Context) iter.Seq2[string, error]
 	LicenseRows(ctx context.Context, license string) iter.Seq2[metering.Row, error]
 	LicenseRecords(ctx context.Context, license string) iter.Seq2[metering.Record, error]
+	Accounts(ctx context.Context, license string) ([]string, error)
+	EndedRows(ctx context.Context, license string, status metering.Status) iter.Seq2[metering.Row, error]
+	EndedRecords(ctx context.Context, license string, status metering.Status) iter.Seq2[metering.Record, error]
 }
 
 // Run holds a store against the contract. Each test opens one of its own, empty, and runs beside the others.
@@ -52,7 +58,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 func RunWithout(t *testing.T, open func(t *testing.T) Store, without ...string) {
 	parts := []part{
 		{"rows", rowContract()}, {"pages", pageContract()}, {"flushes", flushContract()}, {"labels", labelContract()},
-		{"sets of labels", labelSetContract()}, {"records", recordContract()}, {"reopened records", reopenContract()}, {"model", modelContract()},
+		{"sets of labels", labelSetContract()}, {"records", recordContract()}, {"reopened records", reopenContract()}, {"re-driven rows", redriveContract()},
+		{"carried rows", carryContract()}, {"model", modelContract()},
 	}
 	left := len(without)
 	for i, p := range parts {
