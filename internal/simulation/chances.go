@@ -24,7 +24,7 @@ func (w *world) chances() {
 			return
 		}
 		for r := range c.store.LicenseRows(ctx, license) {
-			if key, reason := metering.ParseRowKey(r.SortKey); reason == "" && r.Status == metering.AggregationExpired && r.Quantity.N > 0 {
+			if key, reason := metering.ParseRowKey(r.SortKey); reason == "" && r.Status == metering.AggregationExpired && !r.Dropped && r.Quantity.N > 0 {
 				w.visited(key.Group(license))
 			}
 		}

@@ -215,8 +215,8 @@ func (c *checker) record(ctx context.Context, license, sortKey string, write fun
 	case before.Quantity != after.Quantity || before.Manifest != after.Manifest:
 		c.fail(RuleQuantity, g, "record %s held %s, and a stage made it %s", sortKey, count(before.Quantity), count(after.Quantity))
 	case before.Pending != "" || before.Status == after.Status || after.Status == metering.Success:
-	case after.Pending != "" && (before.Status == metering.CustomerNotSubscribed || before.Status == metering.RejectedClientSide):
-		c.records[rowID(license, sortKey)] = c.now() // reopened
+	case after.Pending != "" && (before.Status == metering.CustomerNotSubscribed || before.Status == metering.RejectedClientSide || before.Status == metering.DryRunSubmitted):
+		c.records[rowID(license, sortKey)] = c.now() // reopened, or promoted
 	default:
 		c.fail(RuleTerminal, g, "record %s was %s and became %s", sortKey, before.Status, after.Status)
 	}

@@ -84,7 +84,7 @@ func (c *checker) rejected() {
 		var order []metering.Group
 		for r := range c.store.LicenseRows(ctx, license) {
 			key, reason := metering.ParseRowKey(r.SortKey)
-			if reason == "" && r.Status == metering.RejectedClientSide && r.Validate(c.now()) == "" && r.Quantity.N > 0 {
+			if reason == "" && r.Status == metering.RejectedClientSide && !r.Dropped && r.Validate(c.now()) == "" && r.Quantity.N > 0 {
 				if g := key.Group(license); groups[g] == "" {
 					groups[g], order = r.SortKey, append(order, g)
 				}

@@ -93,6 +93,7 @@ func draw(seed uint64) plan {
 	p.drawTrouble(r)
 	p.drawLicenses(r)
 	p.drawOperator(r)
+	p.drawReDriving(seed)
 	slices.SortStableFunc(p.moves, func(a, b move) int { return a.at.Compare(b.at) })
 	return p
 }
