@@ -72,6 +72,7 @@ type Machine struct {
 	sim     *simulator.Simulator // nil: the Marketplace is elsewhere
 	writer  *usage.Writer
 	metrics telemetry.Counters
+	counted *hourly // before metrics
 	started time.Time
 
 	register http.Handler // of buyers
@@ -90,6 +91,10 @@ func New(ctx context.Context, o Options) (*Machine, error) {
 		m.options.ProductCode = simulator.DefaultProductCode
 	}
 	if err := m.setClock(ctx); err != nil {
+		return nil, err
+	}
+	m.counted = &hourly{next: &m.metrics, now: m.clock.Now}
+	if err := folder.KeepNode(ctx, m.store, folder.Node{ProductCode: m.options.ProductCode, LockHours: m.options.LockHours}); err != nil {
 		return nil, err
 	}
 	fold, err := m.fold(ctx)
@@ -116,7 +121,7 @@ func (m *Machine) assemble() error {
 		return err
 	}
 	m.node, err = node.New(node.Config{
-		Store: m.store, Metrics: &m.metrics, Rules: m.rules, Clock: m.clock, Log: m.options.Log, Observe: m.observe,
+		Store: m.store, Metrics: m.counted, Rules: m.rules, Clock: m.clock, Log: m.options.Log, Observe: m.observe,
 		Marketplace: marketplace.NewSender(client, marketplace.Settings{Now: m.clock.Now, Sleep: m.clock.Sleep}),
 	})
 	return err

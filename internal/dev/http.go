@@ -24,6 +24,9 @@ GET  /v1/status  the clock, what waits, licenses in their last hour, the stages
 GET  /v1/ledger  the books; ?license=, ?hour=, ?from= and ?to= narrow them
 GET  /v1/refused  refused usage that can be sent once more, newest hour first; ?license= narrows it
 POST /v1/refused/retry  {"licenseArn": "arn:…"}: refused usage is sent once more; "dimension", "hour" and "dryRun" narrow it
+GET  /v1/counted  what was counted since the start, by the hour in which it was
+GET  /v1/dead-letters?queue=  messages that failed too often, of work, deprovision or cleanup
+POST /v1/dead-letters/redrive {"queue": "work"}: they are handled once more
 GET  /v1/clock   the time; POST {"advance": "90m"} or {"to": "2026-03-10T15:00:00Z"} moves it
 POST /register   a buyer's first click, as AWS Marketplace posts it
 `
@@ -44,6 +47,9 @@ func (m *Machine) Handler() http.Handler {
 	mux.HandleFunc("/v1/refused/retry", only(m.postRetry, http.MethodPost))
 	mux.HandleFunc("/v1/status", only(m.getStatus, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/v1/ledger", only(m.getLedger, http.MethodGet, http.MethodHead))
+	mux.HandleFunc("/v1/counted", only(m.getCounted, http.MethodGet, http.MethodHead))
+	mux.HandleFunc("/v1/dead-letters", only(m.getLetters, http.MethodGet, http.MethodHead))
+	mux.HandleFunc("/v1/dead-letters/redrive", only(m.postRedrive, http.MethodPost))
 	mux.HandleFunc("/v1/clock", only(m.clockEndpoint, http.MethodGet, http.MethodHead, http.MethodPost))
 	mux.Handle(registerPath, m.register)
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {

@@ -42,7 +42,7 @@ func (m *Machine) registrationPage(client *marketplace.Client) (http.Handler, er
 	}
 	return &registration.Handler{
 		Settings: settings, Customers: client, Profiles: m.store, Subscribers: m.store,
-		Metrics: &m.metrics, Now: m.clock.Now, Log: log,
+		Metrics: m.counted, Now: m.clock.Now, Log: log,
 	}, nil
 }
 

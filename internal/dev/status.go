@@ -74,6 +74,7 @@ type Queue struct {
 	InFlight  int       `json:"inFlight"`            // being handled, or failed and to come back
 	OldestAge string    `json:"oldestAge,omitempty"` // no message is older
 	BusySince time.Time `json:"busySince,omitzero"`
+	Failed    int       `json:"failed,omitempty"` // its messages that failed too often and were set aside
 }
 
 // Stage is a stage of the pipeline.
@@ -102,7 +103,11 @@ type Simulator struct {
 }
 
 func (m *Machine) getStatus(w http.ResponseWriter, r *http.Request) {
-	status, err := m.Status(r.Context())
+	look := m.Status
+	if r.URL.Query().Get("brief") != "" {
+		look = m.brief
+	}
+	status, err := look(r.Context())
 	if err != nil {
 		broken(w, err)
 		return
@@ -116,11 +121,11 @@ func (m *Machine) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, fmt.Errorf("look at what waits: %w", err)
 	}
-	now := m.clock.Now()
-	s := Status{
-		Now: now, Offset: m.offset(), Started: m.started, Store: m.options.StorePath, Marketplace: m.options.MarketplaceEndpoint,
-		LockHours: max(1, m.rules.LockHours), Waiting: []Waiting{}, Queues: []Queue{}, Stages: []Stage{}, Metrics: []Metric{},
+	s, err := m.brief(ctx)
+	if err != nil {
+		return Status{}, err
 	}
+	now := s.Now
 	for _, v := range waiting {
 		e := Waiting{Bucket: v.Bucket, Rows: v.Rows, Records: v.Records, Units: v.Units}
 		if h, err := metering.ParseHour(v.Bucket); err != nil {
@@ -136,6 +141,16 @@ func (m *Machine) Status(ctx context.Context) (Status, error) {
 	}
 	if s.Refused, err = m.refusedSum(ctx); err != nil {
 		return Status{}, err
+	}
+	return s, nil
+}
+
+// brief is a look at what the node alone knows; the rest is in the store.
+func (m *Machine) brief(context.Context) (Status, error) {
+	now := m.clock.Now()
+	s := Status{
+		Now: now, Offset: m.offset(), Started: m.started, Store: m.options.StorePath, Marketplace: m.options.MarketplaceEndpoint,
+		LockHours: max(1, m.rules.LockHours), Waiting: []Waiting{}, Windows: []Window{}, Queues: []Queue{}, Stages: []Stage{}, Metrics: []Metric{},
 	}
 	m.addNode(&s, now)
 	for _, name := range m.metrics.Metrics() {
@@ -168,7 +183,7 @@ func (m *Machine) addNode(s *Status, now time.Time) {
 	m.mu.Unlock()
 	s.DeadLetters = state.DeadLetters
 	for _, q := range state.Queues {
-		e := Queue{Name: q.Name, Visible: q.Visible, InFlight: q.InFlight, BusySince: q.BusySince}
+		e := Queue{Name: q.Name, Visible: q.Visible, InFlight: q.InFlight, BusySince: q.BusySince, Failed: q.Dead}
 		if !q.BusySince.IsZero() {
 			e.OldestAge = now.Sub(q.BusySince).Round(time.Second).String()
 		}

@@ -339,7 +339,7 @@ func queues() []mutation {
 			},
 			mutation{
 				name:   "a message that fails too often is dropped",
-				old:    "			q.opts.DeadLetters.take(m.body, m.sentAt, now)\n",
+				old:    "			q.opts.DeadLetters.take(m.body, m.sentAt, now, q)\n",
 				new:    "",
 				breaks: "Work that fails for good leaves no trace that an alarm could ring for.",
 			},

@@ -31,14 +31,24 @@ type inbox struct {
 func newInbox(q Queue, now func() time.Time) *inbox { return &inbox{Queue: q, now: now} }
 
 func (b *inbox) Send(ctx context.Context, bodies []string) (refused []int, err error) {
-	b.mu.Lock()
-	if b.since.IsZero() {
-		b.since = b.now()
-	}
-	b.mu.Unlock()
+	b.begin()
 	refused, err = b.Queue.Send(ctx, bodies)
 	b.changed.raise()
 	return refused, err
+}
+
+// filled is told of messages that came into the queue in another way.
+func (b *inbox) filled() {
+	b.begin()
+	b.changed.raise()
+}
+
+func (b *inbox) begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.since.IsZero() {
+		b.since = b.now()
+	}
 }
 
 // poll hands one batch to a stage and says how many messages there were.

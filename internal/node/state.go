@@ -38,6 +38,7 @@ type QueueState struct {
 	Visible   int       // wait to be handled
 	InFlight  int       // are being handled, or failed and come back
 	BusySince time.Time // no message is older; zero while it is empty
+	Dead      int       // among the dead letters are its own
 }
 
 // State looks at the node.
@@ -52,12 +53,10 @@ func (n *Node) State() State {
 		}
 	}
 	n.state.mu.Unlock()
-	for _, q := range []struct {
-		name string
-		*inbox
-	}{{"work", n.work}, {"deprovision", n.deprovision}, {"cleanup", n.cleanup}} {
+	for _, q := range n.inboxes() {
 		visible, hidden := q.Len()
-		s.Queues = append(s.Queues, QueueState{Name: q.name, Visible: visible, InFlight: hidden, BusySince: q.busySince()})
+		_, dead := q.queue.Letters(0)
+		s.Queues = append(s.Queues, QueueState{Name: q.name, Visible: visible, InFlight: hidden, BusySince: q.busySince(), Dead: dead})
 	}
 	visible, hidden := n.DeadLetters.Len()
 	s.DeadLetters = visible + hidden

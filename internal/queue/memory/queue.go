@@ -47,6 +47,7 @@ type message struct {
 	visibleAt time.Time
 	receives  int
 	receipt   string // of the latest delivery; empty before the first
+	from      *Queue // of a dead letter: the queue that gave it up
 }
 
 func earlier(a, b *message) bool {
@@ -86,17 +87,17 @@ func (q *Queue) Send(ctx context.Context, bodies []string) (refused []int, err e
 			refused = append(refused, i)
 			continue
 		}
-		q.take(body, now, now)
+		q.take(body, now, now, nil)
 	}
 	return refused, nil
 }
 
 // take puts a body in as a new message.
-func (q *Queue) take(body string, sentAt, now time.Time) {
+func (q *Queue) take(body string, sentAt, now time.Time, from *Queue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.serial++
-	q.waiting.Set(&message{number: q.serial, body: body, sentAt: sentAt, visibleAt: now})
+	q.waiting.Set(&message{number: q.serial, body: body, sentAt: sentAt, visibleAt: now, from: from})
 }
 
 // Receive delivers up to limit visible messages, metering.MaxBatch at most, and does not wait for any. A message that has been
@@ -120,7 +121,7 @@ func (q *Queue) deliver(limit int) []queue.Delivery {
 		}
 		if q.opts.DeadLetters != nil && q.opts.MaxReceive > 0 && m.receives >= q.opts.MaxReceive {
 			q.drop(m)
-			q.opts.DeadLetters.take(m.body, m.sentAt, now)
+			q.opts.DeadLetters.take(m.body, m.sentAt, now, q)
 			continue
 		}
 		q.serial++
@@ -194,7 +195,28 @@ func (q *Queue) Len() (visible, inFlight int) {
 	return visible, q.waiting.Len() - visible
 }
 
-// Redrive brings the visible messages of the dead-letter queue back, as new messages, and says how many.
+// Letters are up to limit of the queue's own messages among its dead letters, the one that was given up first in front, and how many there
+// are. They stay there.
+func (q *Queue) Letters(limit int) (letters []queue.Delivery, total int) {
+	dead := q.opts.DeadLetters
+	if dead == nil {
+		return nil, 0
+	}
+	dead.mu.Lock()
+	defer dead.mu.Unlock()
+	dead.waiting.Scan(func(m *message) bool {
+		if m.from != q {
+			return true
+		}
+		if total++; len(letters) < limit {
+			letters = append(letters, queue.Delivery{ID: "m" + strconv.FormatInt(m.number, 10), Body: m.body, Receives: m.receives, SentAt: m.sentAt})
+		}
+		return true
+	})
+	return letters, total
+}
+
+// Redrive brings the queue's own visible messages back from its dead letters, as new messages, and says how many.
 func (q *Queue) Redrive(ctx context.Context) (moved int, err error) {
 	dead := q.opts.DeadLetters
 	if dead == nil {
@@ -205,25 +227,34 @@ func (q *Queue) Redrive(ctx context.Context) (moved int, err error) {
 		if err := ctx.Err(); err != nil {
 			return moved, err
 		}
-		body, ok := dead.shift(now)
+		body, ok := dead.shift(now, q)
 		if !ok {
 			return moved, nil
 		}
-		q.take(body, now, now)
+		q.take(body, now, now, nil)
 		moved++
 	}
 }
 
-// shift takes the message that has been visible longest out of the queue.
-func (q *Queue) shift(now time.Time) (body string, ok bool) {
+// shift takes the message that has been visible longest out of the queue, among those that were given up by a queue, or sent here.
+func (q *Queue) shift(now time.Time, from *Queue) (body string, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	m, ok := q.waiting.Min()
-	if !ok || m.visibleAt.After(now) {
+	var found *message
+	q.waiting.Scan(func(m *message) bool {
+		if m.visibleAt.After(now) {
+			return false
+		}
+		if m.from == nil || m.from == from {
+			found = m
+		}
+		return found == nil
+	})
+	if found == nil {
 		return "", false
 	}
-	q.drop(m)
-	return m.body, true
+	q.drop(found)
+	return found.body, true
 }
 
 // Poll is one round of an event source mapping: up to batch messages are received and handed over together. Those that handle

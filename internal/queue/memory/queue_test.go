@@ -331,3 +331,49 @@ func BenchmarkPoll(b *testing.B) {
 	for f.queue.Poll(b.Context(), 10, func(context.Context, []queue.Delivery) []string { return nil }) > 0 {
 	}
 }
+
+// Queues that share their dead letters each read and take back their own.
+func TestDeadLettersByQueue(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 10, 15, 0, 0, 0, time.UTC)
+	dead := memory.New(memory.Options{})
+	one := memory.New(memory.Options{MaxReceive: 1, Visibility: time.Minute, DeadLetters: dead, Now: func() time.Time { return now }})
+	two := memory.New(memory.Options{MaxReceive: 1, Visibility: time.Minute, DeadLetters: dead, Now: func() time.Time { return now }})
+	for _, q := range []*memory.Queue{one, two} {
+		if _, err := q.Send(t.Context(), []string{"a", "b"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		for _, q := range []*memory.Queue{one, two} {
+			if _, err := q.Receive(t.Context(), 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now = now.Add(2 * time.Minute)
+	}
+	look := func(q *memory.Queue, want string) {
+		t.Helper()
+		letters, total := q.Letters(1)
+		got := fmt.Sprint(total)
+		for _, l := range letters {
+			got += " " + l.Body
+		}
+		if got != want {
+			t.Errorf("dead letters %q, want %q", got, want)
+		}
+	}
+	look(one, "2 a")
+	look(two, "2 a")
+	if moved, err := one.Redrive(t.Context()); moved != 2 || err != nil {
+		t.Errorf("%d moved, %v", moved, err)
+	}
+	look(one, "0")
+	look(two, "2 a")
+	if visible, _ := two.Len(); visible != 0 {
+		t.Errorf("%d messages came to another queue", visible)
+	}
+	if letters, total := dead.Letters(1); len(letters)+total != 0 {
+		t.Errorf("a queue without dead letters has %d", total)
+	}
+}
