@@ -17,6 +17,7 @@ type Sheet struct {
 	Report Report
 	Check  *CrossCheck // nil: there is no other ledger to compare with
 	Sold   int         // records in the Marketplace's own ledger
+	Copy   *CopyNote   // nil: computed from the tables themselves
 }
 
 // Sound reports whether the books balance and the Marketplace's own ledger agrees.
@@ -29,15 +30,18 @@ const maxListed = 40
 func (s Sheet) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	r := s.Report
-	fmt.Fprintf(&b, "Ledger of %s in %s, recomputed from the tables\n\n", Counted(int64(r.Groups), "group"), Counted(int64(len(r.Licenses)), "license"))
+	fmt.Fprintf(&b, "Ledger of %s in %s, recomputed from the tables\n\n", Counted(int64(r.Groups), "group"), Counted(int64(len(r.Licenses)+r.LicensesMore), "license"))
 	fmt.Fprintf(&b, "  %s\n\n", equation(r.Total))
 	writePlaces(&b, r.Total)
-	writeOpen(&b, r.Open)
+	writeOpen(&b, r.Open, r.OpenMore)
 	writeRemarks(&b, r.Total)
+	if s.Copy != nil {
+		b.WriteString(s.Copy.text() + "\n\n")
+	}
 	fmt.Fprintf(&b, "Licenses (found by: %s)\n", r.FoundBy)
 	for i, license := range r.Licenses {
 		if i == maxListed {
-			fmt.Fprintf(&b, "  and %s more\n", Counted(int64(len(r.Licenses)-i), "license"))
+			fmt.Fprintf(&b, "  and %s more\n", Counted(int64(len(r.Licenses)-i+r.LicensesMore), "license"))
 			break
 		}
 		fmt.Fprintf(&b, "  %s\n", printable(license))
@@ -118,7 +122,19 @@ func causesOf(b Balance, p Place) []cause {
 	return out
 }
 
-func writeOpen(b *strings.Builder, open []Balance) {
+// moreGroups says that a list of groups goes on, and where it can be had: beyond is the number of those that not even a document lists.
+func moreGroups(b *strings.Builder, left, beyond int) {
+	if left+beyond <= 0 {
+		return
+	}
+	how := "lists all of them"
+	if beyond > 0 {
+		how = fmt.Sprintf("lists %s of them, --license and --hour narrow the list", Thousands(MaxOpen))
+	}
+	fmt.Fprintf(b, "  and %s more: --json %s\n", Counted(int64(left+beyond), "group"), how)
+}
+
+func writeOpen(b *strings.Builder, open []Balance, beyond int) {
 	if len(open) == 0 {
 		return
 	}
@@ -134,9 +150,7 @@ func writeOpen(b *strings.Builder, open []Balance) {
 		}
 	}
 	_ = table.Flush() // a strings.Builder never fails
-	if more := len(open) - maxListed; more > 0 {
-		fmt.Fprintf(b, "  and %s more: --json lists all of them\n", Counted(int64(more), "group"))
-	}
+	moreGroups(b, max(0, len(open)-maxListed), beyond)
 	b.WriteByte('\n')
 }
 
@@ -184,7 +198,6 @@ func writeBalance(b *strings.Builder, r Report) {
 	fmt.Fprintf(b, "NOT BALANCED: %s written, %s in a place.\n", Counted(r.Total.Written.Units, "unit"), Counted(r.Total.Named(), "unit"))
 	for i, g := range r.Imbalances {
 		if i == maxListed {
-			fmt.Fprintf(b, "  and %s more: --json lists all of them\n", Counted(int64(len(r.Imbalances)-i), "group"))
 			break
 		}
 		fmt.Fprintf(b, "  %s %s %s %s: written %s, in a place %s\n", Short(g.Group.License), Shown(g.Group.Account), Shown(g.Group.Dimension),
@@ -193,6 +206,7 @@ func writeBalance(b *strings.Builder, r Report) {
 			fmt.Fprintf(b, "    %s\n", printable(f))
 		}
 	}
+	moreGroups(b, max(0, len(r.Imbalances)-maxListed), r.ImbalancesMore)
 }
 
 func writeCheck(b *strings.Builder, c CrossCheck, records int) {

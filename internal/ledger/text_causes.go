@@ -22,7 +22,8 @@ const (
 
 // What can be done, where many causes share it.
 const (
-	mend  = "Mend the row, and its whole hour comes back by itself while it can be billed."
+	mend  = "Mend the row, and its whole hour comes back by awsmp rejected retry while it can be billed."
+	anew  = ", and give this one up: awsmp rejected drop. Its hour comes back then by awsmp rejected retry."
 	again = "awsmp refused retry, while the hour can be billed."
 	atAWS = "Only this record was refused, not the others of its call. "
 )
@@ -39,10 +40,10 @@ func Explain(p Place, reason string) Explanation {
 		return Explanation{}
 	case p == Late && strings.HasPrefix(reason, "Grew "):
 		return Explanation{CodeGrewLate, "the row grew after its hour was committed",
-			"Book the difference in the current hour, once. A longer MeteringLockHours leaves hours open for longer."}
+			"awsmp late carry books the difference in the current hour, once. A longer MeteringLockHours leaves hours open for longer."}
 	case p == Late:
 		return Explanation{CodeArrivedLate, "the row arrived after its hour was committed",
-			"Book it in the current hour, once. A longer MeteringLockHours leaves hours open for longer."}
+			"awsmp late carry books it in the current hour, once. A longer MeteringLockHours leaves hours open for longer."}
 	}
 	if e, ok := explanations()[reason]; ok {
 		e.Code = reason
@@ -66,7 +67,7 @@ func explanations() map[string]Explanation {
 		string(metering.SubmissionExpired):  {"", "the hour could no longer be billed before the Marketplace took the record", "Look for an outage or a paused submission in that time; past hours are closed for good."},
 		metering.VerdictUnknown: {"", "it was sent and no verdict was received, so it may be billed",
 			"Ask the Marketplace what it billed for this hour before you book it anywhere else."},
-		string(metering.DryRunSubmitted): {"", "a dry run would have sent it", "Go live, then promote it while the hour can be billed."},
+		string(metering.DryRunSubmitted): {"", "a dry run would have sent it", "Go live, then awsmp dryrun promote, while the hour can be billed."},
 
 		// Exceptions of the Marketplace that a single record causes.
 		metering.ExceptionDimension: {"", "the product has no dimension of this name",
@@ -93,21 +94,21 @@ func explanations() map[string]Explanation {
 // rowExplanations are the reasons for which rows, and with them their hours, are rejected before any call.
 func rowExplanations() map[metering.Reason]Explanation {
 	return map[metering.Reason]Explanation{
-		metering.MalformedSortKey:               {"", "the sort key is not account#dimension#time", "Write the row anew under a key of that form; the key of a row cannot be changed."},
-		metering.SortKeyMismatch:                {"", "the sort key says something else than the attributes", "Write the row anew with a key made of its own account, dimension and timestamp."},
-		metering.MalformedTimestamp:             {"", "the time is not of the form YYYY-MM-DDTHH:MM:SS", "Write the row anew with a UTC time of that form."},
+		metering.MalformedSortKey:               {"", "the sort key is not account#dimension#time", "The key of a row cannot be changed: write it anew under one of that form" + anew},
+		metering.SortKeyMismatch:                {"", "the sort key says something else than the attributes", "Write the row anew with a key made of its own account, dimension and timestamp" + anew},
+		metering.MalformedTimestamp:             {"", "the time is not of the form YYYY-MM-DDTHH:MM:SS", "Write the row anew with a UTC time of that form" + anew},
 		metering.MissingQuantity:                {"", "a row has no quantity", mend},
 		metering.NonNumericQuantity:             {"", "a quantity is no number", "Write quantity as a number, not as text. " + mend},
 		metering.NonIntegerQuantity:             {"", "a quantity is not a whole number", "Meter in a smaller unit. " + mend},
 		metering.NegativeQuantity:               {"", "a quantity is negative", "Usage cannot be taken back by metering. " + mend},
 		metering.QuantityOutOfRange:             {"", "a row or the sum of its hour is over 2,147,483,647", "Meter in a larger unit. " + mend},
-		metering.MissingDimension:               {"", "a row has no dimension", "Write the row anew with one."},
-		metering.DimensionTooLong:               {"", "the dimension is longer than 255 characters, or its key than 1,024 bytes", "Use the dimension's short API name."},
+		metering.MissingDimension:               {"", "a row has no dimension", "Write the row anew with one" + anew},
+		metering.DimensionTooLong:               {"", "the dimension is longer than 255 characters, or its key than 1,024 bytes", "Write the row anew with the dimension's short API name" + anew},
 		metering.TimestampInFuture:              {"", "a row lies more than five minutes in the future", "Set the writer's clock, in UTC. " + mend},
 		metering.InvalidLicenseArn:              {"", "the license is no license ARN", "Use the LicenseArn that ResolveCustomer gave at registration."},
-		metering.MissingCustomerAWSAccountID:    {"", "a row has no customerAWSAccountId", "Write the row anew with one."},
-		metering.InvalidCustomerAWSAccountID:    {"", "customerAWSAccountId is not twelve digits", "Keep leading zeros: treat account ids as text. Write the row anew."},
-		metering.MissingLegacyIdentifier:        {"", "a row of a legacy product has no customerIdentifier", mend},
+		metering.MissingCustomerAWSAccountID:    {"", "a row has no customerAWSAccountId", "Write the row anew with one" + anew},
+		metering.InvalidCustomerAWSAccountID:    {"", "customerAWSAccountId is not twelve digits", "Keep leading zeros: treat account ids as text. Write the row anew" + anew},
+		metering.MissingLegacyIdentifier:        {"", "a row of a legacy product has no customerIdentifier", "Mend the row and set its marker again, and its whole hour comes back while it can be billed."},
 		metering.ConflictingIdentifier:          {"", "an hour's rows name different customers, or a row with a license ARN names a customerIdentifier too", "Leave customerIdentifier out where there is a license ARN. " + mend},
 		metering.DuplicateIdentity:              {"", "another record asks for the same sale", "Keep one of the two keys for this customer."},
 		metering.MixedIdentitySchemes:           {"", "the same sale is metered by its license ARN too, and would be billed twice", "Stop the legacy writer for this buyer."},

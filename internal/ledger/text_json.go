@@ -5,7 +5,7 @@ import "slices"
 // Document is a ledger as JSON. Field names are stable; amounts are whole numbers; places that are empty are there, with 0.
 type Document struct {
 	Balanced   bool                    `json:"balanced"`   // every written unit is in exactly one place
-	Licenses   []string                `json:"licenses"`   // covered, in order
+	Licenses   []string                `json:"licenses"`   // covered, in order, at most 100,000
 	FoundBy    string                  `json:"foundBy"`    // how they were found
 	Groups     int                     `json:"groups"`     // of license, account, dimension and hour
 	Written    Amount                  `json:"written"`    // items: rows, or records that have none
@@ -13,9 +13,16 @@ type Document struct {
 	Unknown    int                     `json:"unknown"`    // items whose quantity is no number: counted, units unknown
 	Withdrawn  Amount                  `json:"withdrawn"`  // committed, and no longer in the rows
 	Stale      int                     `json:"stale"`      // billed rows with another label: the next visit heals them
-	Open       []DocumentGroup         `json:"open"`       // groups with anything other than billed
-	Imbalances []DocumentGroup         `json:"imbalances"` // groups whose books do not balance
+	Open       []DocumentGroup         `json:"open"`       // groups with anything other than billed, at most 10,000
+	Imbalances []DocumentGroup         `json:"imbalances"` // groups whose books do not balance, at most 10,000
 	CrossCheck *DocumentCheck          `json:"crossCheck,omitempty"`
+
+	// How many are not in these lists; missing where all are. The sums are of everything.
+	LicensesMore   int `json:"licensesMore,omitempty"`
+	OpenMore       int `json:"openMore,omitempty"`
+	ImbalancesMore int `json:"imbalancesMore,omitempty"`
+
+	Copy *CopyNote `json:"copy,omitempty"` // missing where the tables themselves were read
 }
 
 // DocumentPlace is what one place holds, and why.
@@ -75,6 +82,7 @@ func (s Sheet) Document() Document {
 		Written: r.Total.Written, Places: documentPlaces(r.Total, true),
 		Unknown: r.Total.Unknown, Withdrawn: r.Total.Withdraw, Stale: r.Total.Stale,
 		Open: documentGroups(r.Open), Imbalances: documentGroups(r.Imbalances),
+		LicensesMore: r.LicensesMore, OpenMore: r.OpenMore, ImbalancesMore: r.ImbalancesMore, Copy: s.Copy,
 	}
 	if c := s.Check; c != nil {
 		d.CrossCheck = &DocumentCheck{

@@ -317,8 +317,8 @@ func books() []mutation {
 			},
 			mutation{
 				name:   "unreadable rows are left out",
-				old:    "			r.add(OfRow(row))\n",
-				new:    "			_ = OfRow(row)\n",
+				old:    "			r.Add(h.Balance())\n",
+				new:    "			_ = h.Balance()\n",
 				breaks: "Units of rows whose key names no group are in no book.",
 			},
 		),

@@ -1,0 +1,7 @@
+package tablecopy
+
+// For tests in virtual time.
+var (
+	Patiently = patiently
+	Take      = take
+)
