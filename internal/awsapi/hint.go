@@ -83,6 +83,8 @@ func Action(service, operation string) string {
 		prefix = "aws-marketplace"
 	case "eventbridge":
 		prefix = "events"
+	case "cloudwatchlogs":
+		prefix = "logs"
 	case "sqs":
 		operation = strings.TrimSuffix(operation, "Batch")
 	}
