@@ -15,6 +15,7 @@ type Reason string
 const (
 	HourClosed  Reason = "HourClosed"  // the hour can no longer be billed
 	RowFull     Reason = "RowFull"     // the row has taken as many flushes as a row takes
+	RowDropped  Reason = "RowDropped"  // an operator has given the row up: it takes part in no sum any more
 	RowTooLarge Reason = "RowTooLarge" // the row would be larger than the table can hold
 )
 
@@ -56,6 +57,8 @@ func refusedByTable(err error) *Refusal {
 		reason = Reason(metering.TooManyAllocations)
 	case errors.Is(err, metering.ErrRowFull):
 		reason = RowFull
+	case errors.Is(err, metering.ErrRowDropped):
+		reason = RowDropped
 	case errors.Is(err, metering.ErrRowQuantity):
 		reason = Reason(metering.QuantityOutOfRange)
 	case errors.Is(err, metering.ErrTooLarge):
@@ -72,6 +75,7 @@ func explanations() map[Reason]explanation {
 	texts := map[Reason]explanation{
 		HourClosed:  {"its hour can no longer be billed", "Check that Time is set, in UTC, and find out why the usage comes so late; past hours are closed for good."},
 		RowFull:     {fmt.Sprintf("its row has taken %d flushes, the most that one row takes", metering.MaxFlushes), "Flush less often, send fewer and larger batches, or use a shorter Fold."},
+		RowDropped:  {"an operator has dropped its row, so nothing that is added to it would ever be billed", "Book the usage at another second, one Fold away, of the same hour."},
 		RowTooLarge: {"its row would be larger than the table can hold", "Use fewer combinations of tags in a row, or a shorter Fold."},
 	}
 	for reason, e := range rowExplanations() {

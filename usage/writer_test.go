@@ -329,6 +329,37 @@ func TestUnreadAnswers(t *testing.T) {
 	})
 }
 
+// TestRowIsDropped: what would be added to a row that an operator has dropped would never be billed, so it is not said to be written.
+func TestRowIsDropped(t *testing.T) {
+	t.Parallel()
+	w, _, s := setup(t, usage.Options{})
+	if errs, err := w.WriteBatch(t.Context(), "first", []usage.Event{used(1)}); err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	drop := func(old *metering.Row) (metering.Row, bool) {
+		r := *old
+		r.Pending, r.Status, r.StatusReason, r.Dropped = "", metering.RejectedClientSide, "because", true
+		return r, true
+	}
+	for r, err := range s.LicenseRows(t.Context(), used(1).License) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.UpdateRow(t.Context(), r.License, r.SortKey, drop); err != nil {
+			t.Fatal(err)
+		}
+	}
+	errs, err := w.WriteBatch(t.Context(), "more", []usage.Event{used(1)})
+	var refusal *usage.Refusal
+	if err != nil || !errors.As(errs[0], &refusal) || refusal.Reason != usage.RowDropped || !errors.Is(errs[0], metering.ErrRowDropped) || refusal.Hint == "" {
+		t.Errorf("WriteBatch: %v, %v", errs, err)
+	}
+	if errs, err := w.WriteBatch(t.Context(), "first", []usage.Event{used(1)}); err != nil || errs[0] != nil {
+		t.Errorf("a batch that stands in the dropped row: %v, %v", errs, err)
+	}
+	wantHeld(t, s, used(1), 1)
+}
+
 func TestRowIsFull(t *testing.T) {
 	t.Parallel()
 	w, _, s := setup(t, usage.Options{})

@@ -36,8 +36,9 @@ type Tables interface {
 	RecallRow(ctx context.Context, x metering.Recall) (metering.Outcome[metering.Row], error)
 	// DropRow takes a rejected row out of every later sum where the condition holds.
 	DropRow(ctx context.Context, x metering.Drop) (metering.Outcome[metering.Row], error)
-	// CarryRow books late units anew, in one transaction of both rows. The outcome carries the source; Done is also true of a
-	// carry that was made by an earlier try whose answer was lost.
+	// CarryRow books late units anew, in one transaction of both rows and of the record of the source's hour. The outcome carries the
+	// source, none where that record is not as it was judged; Done is also true of a carry that was made by an earlier try whose
+	// answer was lost.
 	CarryRow(ctx context.Context, x metering.Carry) (metering.Outcome[metering.Row], error)
 }
 
@@ -65,7 +66,8 @@ type Desk struct {
 	Name        string // of the place, in words: stack awsmp-… in us-east-1
 	Flags       string // by which another command goes to the same place, with a space before: " --stack awsmp-… --region us-east-1"
 	Tables      Tables
-	Plant       Plant // nil: nothing runs at the place
+	Plant       Plant  // nil: nothing runs at the place
+	Silent      string // address of what should run at the place and does not answer; there is then no plant
 	ProductCode string
 	Rules       metering.Rules
 	DryRun      bool // the place calls no Marketplace
@@ -89,7 +91,8 @@ type Stage struct {
 	Name     string    `json:"name"`
 	LastAt   time.Time `json:"lastAt,omitzero"` // of the last run that is known
 	Last     string    `json:"last,omitempty"`  // what it did, in words
-	Next     time.Time `json:"next,omitzero"`   // missing where it runs when something comes
+	Next     time.Time `json:"next,omitzero"`   // missing where it runs when something comes, and where it is off
+	Off      bool      `json:"off,omitempty"`   // it would run at times, and what starts it is off
 	Runs     int       `json:"runs"`            // in the last hour, or since the node's start
 	Failures int       `json:"failures"`        // of these
 	Error    string    `json:"error,omitempty"` // of the last failure among them
@@ -101,13 +104,23 @@ type Alarm struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Count is what was counted of a metric in an hour.
+// Count is what was counted of a metric in an hour. One with a cause is a part of what the metric counts without.
 type Count struct {
 	Hour   metering.Hour   `json:"hour"`
 	Metric metering.Metric `json:"metric"`
+	Cause  string          `json:"cause,omitempty"` // metering.VerdictUnknown alone: the units are in doubt
 	Items  int64           `json:"items"`
 	Units  int64           `json:"units"`
 }
+
+// Kind is what a finding asks for.
+type Kind string
+
+// The kinds beside the empty one, that of what somebody has to do something about.
+const (
+	KindAlarms Kind = "alarms" // alarms tell nobody: no usage stands still for it
+	KindKnown  Kind = "known"  // is only to be known: nothing brings back what was lost
+)
 
 // Finding is something that wants a person.
 type Finding struct {
@@ -116,6 +129,7 @@ type Finding struct {
 	Fix   string `json:"fix,omitempty"`   // the command that puts it right, ready to be copied; empty where there is none
 	Left  string `json:"left,omitempty"`  // until something is lost, as "3h10m0s"
 	Units int64  `json:"units,omitempty"` // concerned, where they are known
+	Kind  Kind   `json:"kind,omitempty"`  // empty: somebody has to do something
 	// Since is from when on its alarm rings; missing where it does not.
 	Since time.Time `json:"ringsSince,omitzero"`
 }

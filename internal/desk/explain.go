@@ -16,9 +16,11 @@ type Story struct {
 	Dimension string       `json:"dimension"`
 	Hour      string       `json:"hourBucket"`
 	Now       time.Time    `json:"now"`
-	LostAt    time.Time    `json:"lostAt"`         // from when on the hour can no longer be billed
-	Left      string       `json:"left,omitempty"` // until then, as "22h40m0s"; missing where it is over
-	Rows      []StoryRow   `json:"rows"`           // in the order of their seconds: the first 1,000
+	LostAt    time.Time    `json:"lostAt"`                 // from when on it can no longer be billed: the end of the hour's time, or of the license's last hour
+	Left      string       `json:"left,omitempty"`         // until then, as "22h40m0s"; missing where it is over
+	Ended     bool         `json:"licenseEnded,omitempty"` // what is sent is refused
+	LastHour  bool         `json:"lastHour,omitempty"`     // LostAt is the end of the license's last hour
+	Rows      []StoryRow   `json:"rows"`                   // in the order of their seconds: the first 1,000
 	MoreRows  int          `json:"moreRows,omitempty"`
 	Record    *StoryRecord `json:"record,omitempty"` // missing where the hour was not committed
 	Told      []string     `json:"told"`             // what happened, in words, in its order
@@ -88,6 +90,7 @@ type group struct {
 	record     *metering.Record
 	rows       []metering.Row
 	subscriber *metering.Subscriber // nil where it is not known
+	stops      map[string]Stop      // schedules that do not run; not asked for where nothing waits
 }
 
 // Known reports whether anything is known of the group.
@@ -100,12 +103,16 @@ func (d *Desk) Explain(ctx context.Context, g metering.Group) (Story, error) {
 		return Story{}, err
 	}
 	now := d.Now().UTC()
-	s := Story{
-		License: g.License, Account: g.Account, Dimension: g.Dimension, Hour: g.Hour.String(), Now: now, LostAt: d.Rules.Deadline(g.Hour),
-		Rows: []StoryRow{}, Told: []string{}, Causes: []StoryCause{},
+	if of.waits() {
+		of.stops = d.stops(ctx)
 	}
-	if d.Rules.Billable(g.Hour, now) {
-		s.Left = s.LostAt.Sub(now).Round(time.Second).String()
+	s := Story{
+		License: g.License, Account: g.Account, Dimension: g.Dimension, Hour: g.Hour.String(), Now: now, LostAt: d.deadline(of, now),
+		Rows: []StoryRow{}, Told: []string{}, Causes: []StoryCause{}, Ended: endOf(of.subscriber, now).over,
+	}
+	s.LastHour = s.LostAt.Before(d.Rules.Deadline(g.Hour))
+	if d.accepted(of, now) {
+		s.Left = d.until(of, now)
 	}
 	s.take(of)
 	s.Told = d.tell(of, now)

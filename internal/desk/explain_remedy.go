@@ -5,7 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/awsmp/metering/internal/ledger"
 	"github.com/awsmp/metering/internal/metering"
@@ -14,10 +17,12 @@ import (
 
 // Remedy is what can be done for units that are not billed.
 type Remedy struct {
-	Help bool   `json:"canHelp"`        // they can still be billed: by the command, or by themselves where there is none
-	Why  string `json:"why"`            // in words
-	Fix  string `json:"fix,omitempty"`  // the command, ready to be copied; empty where nothing is to be done, or nothing can
-	Left string `json:"left,omitempty"` // until it is too late for that, as "22h40m0s"; missing where time plays no part, and where it is over
+	Help   bool   `json:"canHelp"`          // they can still be billed: by the command, or by themselves where there is none
+	Why    string `json:"why"`              // in words
+	First  string `json:"first,omitempty"`  // what has to be mended before the command helps, in words
+	Fix    string `json:"fix,omitempty"`    // the command, ready to be copied; empty where nothing is to be done, or nothing can
+	GiveUp string `json:"giveUp,omitempty"` // the command that gives up what stands in the way, for good
+	Left   string `json:"left,omitempty"`   // until it is too late for that, as "22h40m0s"; missing where time plays no part, and where it is over
 }
 
 // addCauses says of all units that are not billed why, and what can be done.
@@ -56,6 +61,9 @@ func (d *Desk) remedy(ctx context.Context, of group, c ledger.Cause, now time.Ti
 	case ledger.Late:
 		return d.carryRemedy(ctx, of)
 	case ledger.InDoubt:
+		if _, machine := d.Tables.(machineTables); machine {
+			return Remedy{Why: askFirst + ": awsmp ledger --hour " + of.Hour.String() + d.Flags + " compares"}, nil
+		}
 		return Remedy{Why: askFirst}, nil
 	case ledger.Expired:
 		return Remedy{Why: overForGood}, nil
@@ -70,6 +78,9 @@ func (d *Desk) remedy(ctx context.Context, of group, c ledger.Cause, now time.Ti
 		}
 		return d.recordRemedy(ctx, of, metering.ReopenOf, "refused retry", "yes, when the buyer is active again: it is refused again otherwise, and nothing is lost by that", now)
 	case ledger.Rejected:
+		if c.Reason == ledger.Dropped {
+			return Remedy{Why: "no: " + metering.RowDropped.Why()}, nil
+		}
 		if !ofRecord {
 			return d.rejectedRemedy(ctx, of, c, now)
 		}
@@ -100,14 +111,6 @@ func (d *Desk) command(name string, g metering.Group) string {
 		" --hour " + g.Hour.String() + d.Flags
 }
 
-// until is the time left for an hour; empty where it is over.
-func (d *Desk) until(h metering.Hour, now time.Time) string {
-	if !d.Rules.Billable(h, now) {
-		return ""
-	}
-	return d.Rules.Deadline(h).Sub(now).Round(time.Second).String()
-}
-
 // recordRemedy asks the very stage that would send the record once more, which looks at the sale's other record too.
 func (d *Desk) recordRemedy(ctx context.Context, of group, by reopenRule, name, yes string, now time.Time) (Remedy, error) {
 	dry, err := d.retrier(by).Run(ctx, pipeline.Retry{License: of.License, Account: of.Account, Dimension: of.Dimension, Hour: &of.Hour, DryRun: true})
@@ -115,7 +118,7 @@ func (d *Desk) recordRemedy(ctx context.Context, of group, by reopenRule, name, 
 	case err != nil:
 		return Remedy{}, fmt.Errorf("ask whether it can be sent once more: %w", err)
 	case len(dry.Reopened) > 0:
-		return Remedy{Help: true, Why: yes, Fix: d.command(name, of.Group), Left: d.until(of.Hour, now)}, nil
+		return Remedy{Help: true, Why: yes, Fix: d.command(name, of.Group), Left: d.until(of, now)}, nil
 	case len(dry.Skipped) > 0:
 		return Remedy{Why: "no: " + dry.Skipped[0].Why}, nil
 	}
@@ -124,27 +127,44 @@ func (d *Desk) recordRemedy(ctx context.Context, of group, by reopenRule, name, 
 
 // inFlight says when units that wait go on.
 func (d *Desk) inFlight(of group, c ledger.Cause, now time.Time) Remedy {
-	switch {
-	case c.Reason == ledger.Misfiled && d.Rules.Billable(of.Hour, now):
-		return Remedy{Help: true, Why: "a row waits under another hour than its own. The discoverer corrects that when it visits the hour that the row waits under; set " +
-			metering.AttrPending + " to " + of.Hour.String() + " where that may be too late", Left: d.until(of.Hour, now)}
+	left, submit := d.until(of, now), of.stops[metering.SubmitSchedule.Name]
+	switch e := endOf(of.subscriber, now); {
 	case !d.Rules.Billable(of.Hour, now):
 		return Remedy{Why: overForGood + "; the next sweep gives it that name"}
+	case e.over:
+		return Remedy{Why: "no: its license has ended, and what is sent is refused. A refused record can be sent once more when the buyer is active again"}
+	case c.Reason == ledger.Misfiled:
+		return Remedy{Help: true, Why: "a row waits under another hour than its own. The discoverer corrects that when it visits the hour that the row waits under; set " +
+			metering.AttrPending + " to " + of.Hour.String() + " where that may be too late", Left: left}
+	case of.record != nil && of.record.Pending != "" && d.Paused:
+		return Remedy{Help: true, Why: "yes, by itself, when submission is no longer paused", Fix: "awsmp explain submission-paused" + d.Flags, Left: left}
+	case of.record != nil && of.record.Pending != "" && submit.Why != "":
+		return stopped(submit, left)
 	case of.record != nil && of.record.Pending != "":
-		if d.Paused {
-			return Remedy{Help: true, Why: "yes, by itself, when submission is no longer paused", Fix: "awsmp explain submission-paused" + d.Flags, Left: d.until(of.Hour, now)}
-		}
-		return Remedy{Help: true, Why: "not needed: the submission at " + metering.SubmitSchedule.Next(now).Format("15:04 UTC") + " takes it", Left: d.until(of.Hour, now)}
+		return Remedy{Help: true, Why: "not needed: the submission at " + metering.SubmitSchedule.Next(now).Format("15:04 UTC") + " takes it", Left: left}
+	}
+	v, ok := d.visit(of, now)
+	at := v.at.Format("01-02 15:04 UTC")
+	switch {
+	case ok && v.stop.Why != "":
+		return stopped(v.stop, left)
 	case of.record != nil:
-		return Remedy{Help: true, Why: "not needed yet: the next visit says whether these rows are late; then they can be carried", Left: d.until(of.Hour, now)}
+		return Remedy{Help: true, Why: "not needed yet: the next visit says whether these rows are late; then they can be carried", Left: left}
+	case !ok:
+		return Remedy{Why: "no: nothing visits it in the time that is left"}
+	case d.Paused:
+		return Remedy{Help: true, Why: "yes: the visit at " + at + " sums it, and it is sent when submission is no longer paused", Fix: "awsmp explain submission-paused" + d.Flags, Left: left}
+	case submit.Why != "":
+		return Remedy{Help: true, Why: "yes: the visit at " + at + " sums it, and then nothing is sent: " + submit.Why, Fix: submit.Fix, Left: left}
+	case of.zero(now):
+		return Remedy{Help: true, Why: "not needed: it is zero, and is summed at the last moment, by the visit at " + at + ", for more may still come", Left: left}
 	}
-	why := "not needed: "
-	if at, ok := d.visit(of.Hour, now); ok {
-		why += "the visit at " + at.Format("01-02 15:04 UTC") + " sums it"
-	} else {
-		why += "the last visits before its end sum it"
-	}
-	return Remedy{Help: true, Why: why, Left: d.until(of.Hour, now)}
+	return Remedy{Help: true, Why: "not needed: the visit at " + at + " sums it", Left: left}
+}
+
+// stopped is the remedy for what nothing moves on.
+func stopped(s Stop, left string) Remedy {
+	return Remedy{Help: true, Why: "yes, when it goes on: " + s.Why, Fix: s.Fix, Left: left}
 }
 
 // which selects the group alone.
@@ -172,7 +192,7 @@ func (d *Desk) rejectedRemedy(ctx context.Context, of group, c ledger.Cause, now
 	if err != nil {
 		return Remedy{}, fmt.Errorf("ask whether it can wait again: %w", err)
 	}
-	left, fits, dropped := d.until(of.Hour, now), false, true
+	left, fits, dropped := d.until(of, now), false, true
 	var first metering.RowObstacle
 	for _, r := range of.rows {
 		if r.Status != metering.RejectedClientSide || r.Pending != "" || r.StatusReason != c.Reason {
@@ -194,10 +214,9 @@ func (d *Desk) rejectedRemedy(ctx context.Context, of group, c ledger.Cause, now
 	if len(dry.Refused) > 0 {
 		switch n := dry.Refused[0]; n.Cause {
 		case CauseAgain, string(metering.RowFault):
-			return Remedy{Help: true, Why: "yes, when the row that is wrong is mended, or dropped, which gives up what it holds: the others of its hour can come back then",
-				Fix: d.command("rejected drop", of.Group) + " --at-fault", Left: left}, nil
+			return d.mend(of, n, retry, left), nil
 		case CauseUnfit:
-			return Remedy{Help: true, Why: "yes, when one of the rows that do not fit together is dropped, which gives up what it holds; the command lists them",
+			return Remedy{Help: true, Why: "yes, when one of the rows that do not fit together is dropped, which gives up what it holds" + anew(d.mendable()) + "; the command lists them",
 				Fix: retry + " --dry-run", Left: left}, nil
 		default:
 			return Remedy{Why: "no: " + n.Why}, nil
@@ -207,4 +226,48 @@ func (d *Desk) rejectedRemedy(ctx context.Context, of group, c ledger.Cause, now
 		return Remedy{Why: "no: " + first.Why()}, nil
 	}
 	return Remedy{Why: "no: it has changed: ask again"}, nil
+}
+
+// mendable reports whether a row can be changed where it lies. In the store of a machine it cannot: what is imported is added.
+func (d *Desk) mendable() bool {
+	_, machine := d.Tables.(machineTables)
+	return !machine
+}
+
+func anew(mendable bool) string {
+	if mendable {
+		return ""
+	}
+	return " and can be imported anew with what it should hold, in another second of an hour that is not committed"
+}
+
+// mend is what can be done for rows of which one is wrong by itself: mend it and let all of them wait again, or give it up for the others' sake.
+func (d *Desk) mend(of group, n NotRecalled, retry, left string) Remedy {
+	drop := d.command("rejected drop", of.Group) + " --at-fault"
+	const others = "the others of its hour come back then"
+	if !d.mendable() {
+		return Remedy{Help: true, Why: "yes, when the row that is wrong is dropped: a row cannot be mended in the store of one machine. That gives up what it holds" + anew(false) + "; " + others, Fix: drop, Left: left}
+	}
+	const most = 3
+	var rows []string
+	for i, r := range n.Faulty {
+		if i == most {
+			rows = append(rows, ledger.Counted(int64(len(n.Faulty)-most), "row")+" more, which the command lists")
+			break
+		}
+		rows = append(rows, whole(r.Key)+" ("+string(r.Reason)+")")
+	}
+	first := "mend " + strings.Join(rows, ", ")
+	if len(rows) == 0 {
+		first = "mend the row that is wrong"
+	}
+	return Remedy{Help: true, Why: "yes, when the row that is wrong is mended; or when it is dropped, which gives up what it holds: " + others, First: first, Fix: retry, GiveUp: drop, Left: left}
+}
+
+// whole is a key that can be copied, unless a terminal would not show it as it is.
+func whole(key string) string {
+	if strings.IndexFunc(key, func(c rune) bool { return !unicode.IsPrint(c) }) >= 0 {
+		return strconv.Quote(key)
+	}
+	return key
 }

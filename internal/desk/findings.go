@@ -11,7 +11,7 @@ import (
 	"github.com/awsmp/metering/internal/metering"
 )
 
-// find puts together what wants a person, the most urgent first.
+// find puts together what wants a person, the most urgent first, and behind it what tells nobody and what is only to be known.
 func (l *look) find() {
 	found := slices.Clone(l.found)
 	order := make(map[string]int)
@@ -20,18 +20,28 @@ func (l *look) find() {
 		for _, f := range l.seen(e) {
 			f.Alarm = e.alarm
 			f.Fix = cmp.Or(f.Fix, e.command(l.desk.Flags))
-			f.Left = cmp.Or(f.Left, l.leftOf(e.loses))
+			if f.Kind == "" {
+				f.Left = cmp.Or(f.Left, l.leftOf(e.loses))
+			}
 			found = append(found, f)
 		}
 	}
 	for i, f := range found { // those of the plant come without
-		if at, known := order[f.Alarm]; known && f.Left == "" {
+		if at, known := order[f.Alarm]; known && f.Left == "" && f.Kind == "" {
 			found[i].Left = l.leftOf(entries()[at].loses)
 		}
 	}
 	for _, a := range l.alarms {
 		i, known := order[a.Name]
-		at := slices.IndexFunc(found, func(f Finding) bool { return f.Alarm == a.Name })
+		of := func(kind Kind) int {
+			return slices.IndexFunc(found, func(f Finding) bool { return f.Alarm == a.Name && f.Kind == kind })
+		}
+		at := of("")
+		if at < 0 {
+			if at = of(KindKnown); at >= 0 { // whatever lost it may go on
+				found[at].Kind, found[at].Fix = "", entries()[i].command(l.desk.Flags)
+			}
+		}
 		switch {
 		case at >= 0:
 			found[at].Since = a.Since
@@ -47,8 +57,22 @@ func (l *look) find() {
 		order[""] = len(order)
 		found = append(found, Finding{What: ledger.Counted(int64(l.ledger.broken), "group") + ": the books do not balance", Fix: "awsmp ledger" + l.desk.Flags})
 	}
-	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(order[a.Alarm], order[b.Alarm]) })
+	kinds := []Kind{"", KindAlarms, KindKnown}
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(a.soon(), b.soon()), cmp.Compare(order[a.Alarm], order[b.Alarm]))
+	})
 	l.status.Findings = append(l.status.Findings, found...)
+}
+
+// soonLost is how little time makes a finding more urgent than any other: that of a license's last hour.
+const soonLost = time.Hour
+
+// soon is the time that is left where it is so little that it decides, and otherwise the same for all.
+func (f Finding) soon() time.Duration {
+	if left, err := time.ParseDuration(f.Left); err == nil && f.Kind == "" && left <= soonLost {
+		return left
+	}
+	return soonLost + 1
 }
 
 // seen is what there is of an alarm beside its ringing.
@@ -61,7 +85,7 @@ func (l *look) seen(e entry) (found []Finding) {
 	note(l.inQueue(e))
 	note(l.inStages(e))
 	if e.metric != "" && (e.alarm != "dry-run-submitted" || l.desk.DryRun || l.ledger != nil) {
-		note(l.inNumbers(e))
+		found = append(found, l.inNumbers(e)...)
 	}
 	switch e.alarm {
 	case "submitter-did-not-run":
@@ -118,35 +142,60 @@ func (l *look) inStages(e entry) (Finding, bool) {
 		case e.silent > 0 && !s.LastAt.IsZero() && l.now.Sub(s.LastAt) > e.silent:
 			return Finding{What: fmt.Sprintf("%s has not run for %s", s.Name, Brief(l.now.Sub(s.LastAt)))}, true
 		case e.silent == 0 && s.Error != "" && (l.status.Node != "" || s.Failures >= 2 || s.Failures == s.Runs):
-			line, _, _ := strings.Cut(s.Error, "\n")
-			return Finding{What: fmt.Sprintf("%s failed: %s", s.Name, line)}, true
+			return Finding{What: fmt.Sprintf("%s failed: %s", s.Name, Cause(s.Error))}, true
 		}
 	}
 	return Finding{}, false
 }
 
-// inNumbers finds what the books or, without them, the metrics tell.
-func (l *look) inNumbers(e entry) (Finding, bool) {
+// inNumbers finds what the books or, without them, the metrics tell: what can still be put right, and what is only to be known.
+func (l *look) inNumbers(e entry) (found []Finding) {
 	if l.ledger == nil || e.in == nil {
-		return l.inMetrics(e)
+		if f, is := l.inMetrics(e); is {
+			return []Finding{f}
+		}
+		return nil
 	}
-	var sum caused
-	for c, of := range l.ledger.causes {
-		if e.in(c) {
-			sum.Items, sum.Units = sum.Items+of.Items, sum.Units+of.Units
-			if of.first != 0 && (sum.first == 0 || of.first < sum.first) {
-				sum.first = of.first
-			}
+	open, over := sumOf(l.ledger.open, e.in), sumOf(l.ledger.over, e.in)
+	if e.final {
+		over.add(open)
+		open = caused{}
+	}
+	if open.groups > 0 {
+		f := Finding{What: open.text(e), Units: open.Units}
+		if !open.first.IsZero() {
+			f.Left = l.left(open.first)
+		}
+		found = append(found, f)
+	}
+	if over.groups > 0 {
+		found = append(found, Finding{
+			What: over.text(e) + fmt.Sprintf("; of hours of the last %d days that can no longer be billed", booksRecent/24), Fix: "awsmp ledger" + l.desk.Flags,
+			Units: over.Units, Kind: KindKnown,
+		})
+	}
+	return found
+}
+
+func sumOf(causes map[ledger.Cause]*caused, in func(ledger.Cause) bool) (sum caused) {
+	for c, of := range causes {
+		if in(c) {
+			sum.add(*of)
 		}
 	}
-	if sum.Items <= 0 && sum.Units <= 0 {
-		return Finding{}, false
+	return sum
+}
+
+// text says how much there is, by what an entry counts.
+func (c caused) text(e entry) string {
+	much := ledger.Counted(int64(c.groups), "record")
+	switch e.noun {
+	case "row":
+		much = ledger.Counted(int64(c.Items), "row")
+	case "group": // of rows, that are rejected together
+		much = ledger.Counted(int64(c.Items), "row") + " of " + ledger.Counted(int64(c.groups), "group")
 	}
-	f := Finding{What: fmt.Sprintf("%s, %s: %s", ledger.Counted(int64(sum.Items), "item"), ledger.Counted(sum.Units, "unit"), e.said), Units: sum.Units}
-	if sum.first != 0 && e.alarm != "usage-late" {
-		f.Left = l.left(l.desk.Rules.Deadline(sum.first))
-	}
-	return f, true
+	return fmt.Sprintf("%s, %s: %s", much, ledger.Counted(c.Units, "unit"), e.said)
 }
 
 // inMetrics finds what was counted lately.
@@ -166,7 +215,11 @@ func (l *look) inMetrics(e entry) (Finding, bool) {
 	if units > 0 {
 		text += ", " + ledger.Counted(units, "unit") + ","
 	}
-	return Finding{What: fmt.Sprintf("%s in the last %d hours: %s", text, within, e.said), Units: units}, true
+	f := Finding{What: fmt.Sprintf("%s in the last %d hours: %s", text, within, e.said), Units: units}
+	if e.final {
+		f.Kind = KindKnown
+	}
+	return f, true
 }
 
 // leftOf is the time until the first of what runs out is lost; empty where nothing does.
@@ -182,7 +235,11 @@ func (l *look) leftOf(what loses) string {
 		note(l.status.Refused.FirstLostAt, l.status.Refused.Records > 0)
 	case losesRows, losesRecords:
 		for _, w := range l.status.Waiting {
-			note(w.LostAt, what == losesRows && w.Rows > 0 || what == losesRecords && w.Records > 0)
+			if what == losesRows {
+				note(w.rowsLost, !w.rowsLost.IsZero())
+			} else {
+				note(w.recordsLost, !w.recordsLost.IsZero())
+			}
 		}
 	}
 	if first.IsZero() {
@@ -197,7 +254,11 @@ func (l *look) noNode(rows bool) (Finding, bool) {
 	if !machine || l.desk.Plant != nil || l.count(rows) == 0 {
 		return Finding{}, false
 	}
-	return Finding{What: "no node runs here; " + l.waitingText(rows) + " waiting", Fix: tables.StartCommand()}, true
+	what := "no node runs here"
+	if l.desk.Silent != "" {
+		what = "the node at " + l.desk.Silent + " does not answer"
+	}
+	return Finding{What: what + "; " + l.waitingText(rows) + " waiting", Fix: tables.StartCommand()}, true
 }
 
 func (l *look) count(rows bool) (n int64) {

@@ -19,6 +19,7 @@ type entry struct {
 	within int                     // hours; 0 means 24
 	noun   string                  // of the metric's items
 	said   string                  // what became of them
+	final  bool                    // nothing brings it back
 	in     func(ledger.Cause) bool // where it is in the books, which are better where they can be recomputed
 	queue  string                  // holds messages for as long as age; of a dead-letter queue, any
 	age    time.Duration
@@ -46,8 +47,8 @@ func entries() []entry {
 	return []entry{
 		{alarm: "deprovision-work-age", queue: "deprovision-work", age: 10 * time.Minute, loses: losesRows},
 		{alarm: "deprovision-work-dead-letters", queue: "deprovision-work-dlq", fix: "dlq redrive deprovision-work-dlq", loses: losesRows},
-		{alarm: "usage-submission-expired", metric: metering.MetricSubmissionExpired, noun: "record", said: "out of time before AWS Marketplace said that it is billed", in: submissionExpired, fix: "ledger"},
-		{alarm: "usage-aggregation-expired", metric: metering.MetricRowExpired, noun: "row", said: "out of time before it was summed",
+		{alarm: "usage-submission-expired", metric: metering.MetricSubmissionExpired, noun: "record", said: "out of time before AWS Marketplace said that it is billed", final: true, in: submissionExpired, fix: "ledger"},
+		{alarm: "usage-aggregation-expired", metric: metering.MetricRowExpired, noun: "row", said: "out of time before it was summed", final: true,
 			in: of(ledger.Expired, string(metering.AggregationExpired)), fix: "ledger"},
 		{alarm: "submitter-did-not-run", stage: submitter, silent: 15 * time.Minute, loses: losesRecords},
 		{alarm: "submitter-errors", stage: submitter, loses: losesRecords},
@@ -67,7 +68,7 @@ func entries() []entry {
 		{alarm: "work-dead-letters", queue: "work-dlq", fix: "dlq redrive work-dlq", loses: losesRows},
 		{alarm: "usage-record-unprocessed", metric: metering.MetricUnprocessed, within: 2, noun: "time", said: "AWS Marketplace left a record undone; it is sent again by itself", loses: losesRecords},
 		{alarm: "usage-record-rejected", metric: metering.MetricRowRejected, noun: "group", said: "rejected for what it holds, and not billed", in: ownFault, fix: "rejected list"},
-		{alarm: "batch-meter-usage-exception", metric: metering.MetricException, noun: "record", said: "refused by AWS Marketplace as such",
+		{alarm: "batch-meter-usage-exception", metric: metering.MetricException, noun: "record", said: "rejected by AWS Marketplace with an exception",
 			in: exception, fix: "refused list", loses: losesRefused},
 		{alarm: "customer-not-subscribed", metric: metering.MetricNotSubscribed, noun: "record", said: "refused, for the buyer has no active subscription",
 			in: of(ledger.Refused, string(metering.CustomerNotSubscribed)), fix: "refused list", loses: losesRefused},
@@ -100,12 +101,15 @@ func submissionExpired(c ledger.Cause) bool {
 	return c.Place == ledger.InDoubt || c.Place == ledger.Expired && c.Reason == string(metering.SubmissionExpired)
 }
 
-// exception reports whether the Marketplace rejected a record; ownFault, whether we did.
+// exception reports whether the Marketplace rejected a record.
 func exception(c ledger.Cause) bool {
 	return c.Place == ledger.Rejected && strings.HasSuffix(c.Reason, "Exception")
 }
 
-func ownFault(c ledger.Cause) bool { return c.Place == ledger.Rejected && !exception(c) }
+// ownFault leaves out what an operator has dropped: it wants nobody any more.
+func ownFault(c ledger.Cause) bool {
+	return c.Place == ledger.Rejected && c.Reason != ledger.Dropped && !exception(c)
+}
 
 // Alarms are the names of all entries of the runbook, the most urgent first.
 func Alarms() []string {
@@ -123,4 +127,14 @@ func (e entry) command(flags string) string {
 		return "awsmp explain " + e.alarm + flags
 	}
 	return "awsmp " + e.fix + flags
+}
+
+// Command is what shows or puts right at a place what an alarm is about; flags lead to the place.
+func Command(alarm, flags string) string {
+	for _, e := range entries() {
+		if e.alarm == alarm && e.fix != "" {
+			return e.command(flags)
+		}
+	}
+	return "awsmp status" + flags
 }

@@ -247,3 +247,34 @@ func TestSeenInTheTables(t *testing.T) {
 		})
 	}
 }
+
+// Alarms that tell nobody stand behind what stands still, without a time that is left, and are no word of what their names are about.
+func TestAlarmsThatTellNobody(t *testing.T) {
+	t.Parallel()
+	now := at(t, "2026-03-10T15:20:00Z")
+	silent := Finding{Alarm: "deprovision-work-age", Kind: KindAlarms, What: "32 alarms are without an action", Fix: "aws sns create-topic"}
+	d, store := stackDesk(t, now, said{
+		troubles: []Finding{silent, {Alarm: "submitter-did-not-run", What: "rule submit is off", Fix: "aws events enable-rule"}},
+		ringing:  []Alarm{{Name: "deprovision-work-age", Since: now}, {Name: "usage-aggregation-expired", Since: now}},
+		counts:   []Count{{Hour: metering.HourOf(now), Metric: metering.MetricSubmissionExpired, Items: 1, Units: 4}, {Hour: metering.HourOf(now), Metric: metering.MetricRowExpired, Items: 1, Units: 4}},
+	})
+	h := metering.HourOf(now) - 1
+	g := metering.Group{License: toldLicense, Account: toldAccount, Dimension: "api_calls", Hour: h}
+	if err := store.PutRow(t.Context(), metering.NewRow(g, h.Second(5), 5)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range statusOf(t, d).Findings {
+		got = append(got, strings.Join([]string{string(f.Kind), f.Alarm, f.What, f.Left}, "|"))
+	}
+	want := []string{
+		"|deprovision-work-age|the alarm rings|22h40m0s",
+		"|usage-aggregation-expired|1 row, 4 units, in the last 24 hours: out of time before it was summed|", // it goes on, as the alarm rings
+		"|submitter-did-not-run|rule submit is off|",
+		"alarms|deprovision-work-age|32 alarms are without an action|",
+		"known|usage-submission-expired|1 record, 4 units, in the last 24 hours: out of time before AWS Marketplace said that it is billed|",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}

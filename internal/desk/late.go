@@ -37,6 +37,8 @@ func rowWhy(o metering.RowObstacle) string {
 	switch o {
 	case RowNoSecond:
 		return "every second of the current hour so far has its row: ask again in a minute"
+	case RowTooLate:
+		return "too late: it is in its hour's record, and billed with it; the next visit labels it so"
 	case RowUnfit:
 		return "with it the current hour would be rejected whole: look for what is wrong with that hour, or does not go with this row, first"
 	}
@@ -124,12 +126,41 @@ type lateRow struct {
 type lateJudge struct {
 	d       *Desk
 	records committed
+	sales   sales
 	current current
 	holder  holder
 }
 
 func (d *Desk) lateJudge() *lateJudge {
-	return &lateJudge{d: d, records: committed{tables: d.Tables}, current: current{tables: d.Tables}}
+	return &lateJudge{d: d, records: committed{tables: d.Tables}, sales: sales{d: d}, current: current{tables: d.Tables}}
+}
+
+// sales says of a group's sale whether it goes by customer identifier. It keeps the last answer.
+type sales struct {
+	d      *Desk
+	group  metering.Group
+	looked bool
+	is     bool
+}
+
+func (s *sales) taken(ctx context.Context, g metering.Group) (bool, error) {
+	if s.looked && s.group == g {
+		return s.is, nil
+	}
+	is, err := s.d.saleTaken(ctx, g)
+	if err == nil {
+		*s = sales{d: s.d, group: g, looked: true, is: is}
+	}
+	return is, err
+}
+
+// saleTaken reports whether the sale of a group under a license is, or may be, billed by the record of the same hour under the product code.
+func (d *Desk) saleTaken(ctx context.Context, g metering.Group) (bool, error) {
+	twin, err := d.Tables.Record(ctx, metering.Group{License: d.ProductCode, Account: g.Account, Dimension: g.Dimension, Hour: g.Hour})
+	if err != nil {
+		return false, fmt.Errorf("look for another record of the sale of %s: %w", g.RecordKey(), err)
+	}
+	return twin != nil && metering.SaleTaken(*twin), nil
 }
 
 // holder is what is known of the license of an account.
@@ -154,7 +185,15 @@ func (j *lateJudge) look(ctx context.Context, r metering.Row) (lateRow, error) {
 		committed, _ := j.records.manifest.Quantity(key.Second)
 		v.units = max(0, v.units-committed)
 	}
-	if _, v.obstacle = metering.CarryOf(r, v.record, j.d.Rules, metering.Second(now.Unix()), now); v.obstacle != "" {
+	var x metering.Carry
+	if x, v.obstacle = metering.CarryOf(r, v.record, j.d.Rules, metering.Second(now.Unix()), now); v.obstacle != "" {
+		return v, nil
+	}
+	v.units = x.Quantity
+	if taken, err := j.sales.taken(ctx, g); err != nil {
+		return v, err
+	} else if taken {
+		v.obstacle = metering.RowTwin
 		return v, nil
 	}
 	if h := j.holder; !h.looked || h.license != r.License || h.account != r.Account {
@@ -168,7 +207,7 @@ func (j *lateJudge) look(ctx context.Context, r metering.Row) (lateRow, error) {
 	if err := j.current.look(ctx, g); err != nil {
 		return v, err
 	}
-	v.obstacle = metering.TargetObstacle(j.current.record, j.holder.subscriber, now)
+	v.obstacle = metering.TargetObstacle(j.current.record, j.holder.subscriber, j.d.Rules, now)
 	return v, nil
 }
 

@@ -2,7 +2,10 @@ package desk
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/awsmp/metering/internal/metering"
@@ -71,16 +74,20 @@ func (j *lateJudge) carry(ctx context.Context, v lateRow, dryRun bool) (metering
 	for {
 		now := j.d.Now()
 		target, free := c.free(now)
-		if !free {
+		switch {
+		case metering.HourOf(now) != c.group.Hour:
+			return metering.Carry{}, metering.RowChanged, nil
+		case !free:
 			return metering.Carry{}, RowNoSecond, nil
 		}
 		x, o := metering.CarryOf(v.row, v.record, j.d.Rules, target, now)
 		if o != "" {
 			return x, o, nil
 		}
-		if !c.fits(x.Row(), now) {
+		if c.unlike(v.record, x.Row()) || !c.fits(x.Row(), now) {
 			return x, RowUnfit, nil
 		}
+		x.Token = rand.Text()
 		c.taken[target] = true
 		if dryRun {
 			return x, "", nil
@@ -90,11 +97,16 @@ func (j *lateJudge) carry(ctx context.Context, v lateRow, dryRun bool) (metering
 		}
 		out, err := j.d.Tables.CarryRow(ctx, x)
 		switch {
+		case errors.Is(err, metering.ErrTooLarge):
+			return x, metering.RowFull, nil
 		case err != nil:
 			return x, "", fmt.Errorf("carry row %s to %s: %w", x.SortKey, x.Target, err)
-		case out.Done, out.Old != nil && x.Shows(*out.Old):
+		case out.Done:
+			noted := x.Note(*v.record)
+			j.records.record = &noted
 			return x, "", nil
 		case out.Old == nil, !x.Holds(*out.Old):
+			j.records.looked = false // another row of the group is judged by the record as it is now
 			return x, metering.RowChanged, nil
 		}
 		c.held = c.held[:len(c.held)-1] // another writer has taken the second meanwhile
@@ -131,16 +143,23 @@ func (c *current) refold(now time.Time) {
 	}
 }
 
-// free is the first second of the current hour without a row, from its second one on: the first is where writers begin. None lies ahead of
-// the clock, since a row there could still be written by whoever meters that second.
+// free is the first second of the current hour without a row, from its second one on: the first is where writers begin. So it is the one that
+// lies back longest, since whoever meters a second may put its row minutes after it, over what is carried there; a young one is
+// taken in the hour's first minutes alone, or where all older ones have their rows. None lies ahead of the clock.
 func (c *current) free(now time.Time) (metering.Second, bool) {
-	if metering.HourOf(now) != c.group.Hour {
-		return 0, false
-	}
 	for c.taken[c.next] {
 		c.next++
 	}
 	return c.next, c.next <= metering.Second(now.Unix())
+}
+
+// unlike reports whether a row would be the first with units in the current hour, and is tagged where the source's hour, as its record has
+// it, was not, or the other way round: so, most likely, will be the rows that are still to come, and the hour would be refused with them.
+func (c *current) unlike(source *metering.Record, r metering.Row) bool {
+	if slices.ContainsFunc(c.held, func(r metering.Row) bool { return r.Quantity.N > 0 }) || source.Quantity.N == 0 {
+		return false
+	}
+	return (len(source.Allocations) > 0) != (len(r.Allocations) > 0)
 }
 
 // fits reports whether the current hour can be summed with a row more: one that cannot be would hold back the whole hour, which is right so

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/awsmp/metering/internal/desk"
+	"github.com/awsmp/metering/internal/ledger"
 	"github.com/awsmp/metering/internal/metering"
 )
 
@@ -137,6 +139,145 @@ func TestCarryRefuses(t *testing.T) {
 			}
 			w.books()
 		})
+	}
+}
+
+// F12, a put that is delivered twice: the source comes back as it was, is late, and is not carried once more.
+func TestSourceThatIsPutAgainIsNotCarriedAgain(t *testing.T) {
+	t.Parallel()
+	w := lateWorld(t)
+	again := waiting(apiCalls, "2026-03-10T14:10:00", 2)
+	w.carry(license(), 0, false)
+	w.put(again)
+	w.until("2026-03-10T16:20:30")
+	done := w.carry(license(), 0, false)
+	if done.Rows != 0 || len(done.Left) != 1 || done.Left[0].Cause != metering.RowCarried || done.Left[0].Units != 2 {
+		t.Errorf("%+v", done)
+	}
+	again.Quantity = metering.Units(12) // put with more: the more alone is late
+	w.put(again)
+	w.until("2026-03-10T16:35:30")
+	if done := w.carry(license(), 0, false); done.Rows != 1 || done.Units != 10 {
+		t.Errorf("%+v", done)
+	}
+	w.until("2026-03-10T17:20:00")
+	w.wantSold(map[string]int64{apiCalls + " 2026-03-10T14": 5, apiCalls + " 2026-03-10T16": 19})
+	w.books()
+}
+
+// A writer puts its own row where usage was carried to: what is lost by it has a name.
+func TestTargetThatIsWrittenOverIsFound(t *testing.T) {
+	t.Parallel()
+	w := lateWorld(t)
+	w.carry(license(), 0, false)
+	w.put(waiting(apiCalls, "2026-03-10T16:00:01", 1))
+	w.until("2026-03-10T17:20:00")
+	b, err := ledger.Read(w.ctx, w.store, groupIn(apiCalls, "2026-03-10T14"))
+	if err != nil || b.Balanced() || len(b.Findings) != 1 {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// F32: the sale of the source's hour is billed by customer identifier; a copy of it under the license is not booked in another hour.
+func TestCarryAsksForTheOtherSale(t *testing.T) {
+	t.Parallel()
+	w := lateWorld(t)
+	twin := metering.NewRecord(metering.Group{License: w.desk.ProductCode, Account: driveAccount, Dimension: apiCalls, Hour: hourOf("2026-03-10T14")}, 100)
+	twin.CustomerIdentifier, twin.Pending, twin.Status = "cust-1", "", metering.Success
+	w.putRecords(twin)
+	if done := w.carry(license(), 0, false); done.Rows != 0 || len(done.Left) != 1 || done.Left[0].Cause != metering.RowTwin || done.Left[0].Units != 9 {
+		t.Errorf("%+v", done)
+	}
+	twin.Status = metering.CustomerNotSubscribed
+	w.putRecords(twin)
+	if done := w.carry(license(), 0, false); done.Rows != 3 {
+		t.Errorf("%+v", done)
+	}
+}
+
+// Usage without tags is not the first of an hour whose own will have tags, as the source's had.
+func TestCarryIntoAnEmptyHour(t *testing.T) {
+	t.Parallel()
+	w := newDriveWorld(t)
+	tagged := func(second string, n int64) metering.Row {
+		r := waiting(apiCalls, second, n)
+		r.Allocations = []metering.Allocation{{Quantity: n, Tags: []metering.Tag{{Key: "team", Value: "blue"}}}}
+		return r
+	}
+	w.put(tagged("2026-03-10T14:00:00", 5))
+	w.until("2026-03-10T15:40:00")
+	w.put(waiting(apiCalls, "2026-03-10T14:10:00", 1), tagged("2026-03-10T14:11:00", 2))
+	w.until("2026-03-10T16:00:30")
+	done := w.carry(license(), 0, false)
+	if done.Rows != 1 || done.Units != 2 || len(done.Left) != 1 || done.Left[0].Cause != desk.RowUnfit {
+		t.Errorf("%+v", done)
+	}
+	w.put(tagged("2026-03-10T16:05:00", 1000))
+	w.until("2026-03-10T17:20:00")
+	w.wantSold(map[string]int64{apiCalls + " 2026-03-10T14": 5, apiCalls + " 2026-03-10T16": 1002})
+}
+
+// A license's last hour: nothing is booked that no flush could take any more.
+func TestCarryBeforeALicenseEnds(t *testing.T) {
+	t.Parallel()
+	for at, rows := range map[string]int{"2026-03-10T16:03:00": 3, "2026-03-10T16:06:01": 0} { // flushed at 16:06, sent at 16:08
+		w := lateWorld(t)
+		up := metering.LicenseEvent{License: driveLicense, Account: driveAccount, At: instant("2026-03-01T00:00:00")}
+		down := metering.LicenseEvent{License: driveLicense, Account: driveAccount, At: instant("2026-03-10T15:10:00")}
+		for _, c := range []metering.SubscriberChange{up.UpdatedAt(up.At), down.DeprovisionedAt(down.At)} { // its window ends at 16:10
+			if _, _, err := w.store.ChangeSubscriber(w.ctx, c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.until(at)
+		if done := w.carry(license(), 0, false); done.Rows != rows || rows == 0 && done.Left[0].Cause != metering.RowEnded {
+			t.Errorf("at %s: %+v", at, done)
+		}
+	}
+}
+
+// secondOperator does something just before the first one's write.
+type secondOperator struct {
+	desk.Tables
+	before func()
+}
+
+func (s secondOperator) CarryRow(ctx context.Context, x metering.Carry) (metering.Outcome[metering.Row], error) {
+	s.before()
+	return s.Tables.CarryRow(ctx, x)
+}
+
+// Two operators in one second choose the same second: one of them has booked it, and says so.
+func TestTwoOperatorsCarry(t *testing.T) {
+	t.Parallel()
+	w := lateWorld(t)
+	first, other := *w.desk, desk.Carried{}
+	first.Tables = secondOperator{w.store, func() {
+		if other.Rows == 0 {
+			other = w.carry(license(), 0, false)
+		}
+	}}
+	done, err := first.CarryLate(w.ctx, license(), 0, false)
+	if err != nil || done.Rows != 0 || other.Rows != 3 {
+		t.Errorf("both: %+v, %v; %+v", done, err, other)
+	}
+}
+
+// The hour turns between the look and the write.
+func TestCarryWhileTheHourTurns(t *testing.T) {
+	t.Parallel()
+	w := lateWorld(t)
+	w.until("2026-03-10T16:59:59")
+	n := 0
+	w.desk.Now = func() time.Time {
+		if n++; n > 1 {
+			return instant("2026-03-10T17:00:05")
+		}
+		return instant("2026-03-10T16:59:59")
+	}
+	done := w.carry(license(), 1, false)
+	if len(done.Left) == 0 || done.Left[0].Cause != metering.RowChanged {
+		t.Errorf("%+v", done)
 	}
 }
 

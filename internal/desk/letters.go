@@ -204,24 +204,30 @@ func (d *Desk) Letters(ctx context.Context, queue string, limit int) ([]Reading,
 
 // Redriven is what became of a dead-letter queue.
 type Redriven struct {
-	Queue string `json:"queue"`
-	Moved int    `json:"moved"` // back to where they came from
-	Stay  int    `json:"stay"`  // are still there: being looked at elsewhere, or come since
+	Queue  string `json:"queue"`
+	Moved  int    `json:"moved"`            // back to where they came from
+	Stay   int    `json:"stay"`             // are still there: not moved, being looked at elsewhere, or come since
+	Failed string `json:"failed,omitempty"` // why not all of them could be moved
 }
 
 // Redrive moves the letters of a dead-letter queue back to where they came from. What it has moved is told beside an error, and it may be
-// run again: handling a message twice changes nothing.
-func (d *Desk) Redrive(ctx context.Context, queue string, moved func(n int)) (Redriven, error) {
-	done := Redriven{Queue: queue}
-	n, err := d.Plant.Redrive(ctx, queue, moved)
-	done.Moved = n
+// run again: handling a message twice changes nothing. Where the queue cannot be counted afterwards, what stays is what was found less
+// what was moved.
+func (d *Desk) Redrive(ctx context.Context, q Queue, moved func(n int)) (Redriven, error) {
+	done := Redriven{Queue: q.Name}
+	n, err := d.Plant.Redrive(ctx, q.Name, moved)
+	done.Moved, done.Stay = n, max(0, q.Visible+q.InFlight-n)
 	if err != nil {
-		return done, fmt.Errorf("redrive %s: %w", queue, err)
-	}
-	q, err := d.DeadQueue(ctx, queue)
-	if err != nil {
+		err = fmt.Errorf("redrive %s: %w", q.Name, err)
+		done.Failed = err.Error()
 		return done, err
 	}
-	done.Stay = q.Visible + q.InFlight
+	left, err := d.DeadQueue(ctx, q.Name)
+	if err != nil {
+		err = fmt.Errorf("count what stays in %s: %w", q.Name, err)
+		done.Failed = err.Error()
+		return done, err
+	}
+	done.Stay = left.Visible + left.InFlight
 	return done, nil
 }

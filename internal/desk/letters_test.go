@@ -109,12 +109,12 @@ func TestRedriveTellsWhatStays(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	told := 0
-	done, err := d.Redrive(t.Context(), "work-dlq", func(n int) { told = n })
+	done, err := d.Redrive(t.Context(), desk.Queue{Name: "work-dlq", Visible: 3}, func(n int) { told = n })
 	if !errors.Is(err, errDead) || done.Moved != 2 || told != 2 {
 		t.Errorf("%+v, %v", done, err)
 	}
 	p.stop = -1
-	if done, err = d.Redrive(t.Context(), "work-dlq", func(int) {}); err != nil || done.Moved != 1 || done.Stay != 0 {
+	if done, err = d.Redrive(t.Context(), desk.Queue{Name: "work-dlq", Visible: 3}, func(int) {}); err != nil || done.Moved != 1 || done.Stay != 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if _, err = (&desk.Desk{}).DeadQueues(t.Context()); !errors.Is(err, desk.ErrNoPlant) {

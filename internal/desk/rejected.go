@@ -110,12 +110,13 @@ func (d *Desk) Rejected(ctx context.Context, what Which) (Rejected, error) {
 		}
 		entry := parts[part]
 		if entry == nil {
-			e := ledger.Explain(ledger.Rejected, r.StatusReason)
+			over := named && !d.Rules.Billable(g.Hour, now)
+			e := ledger.Cause{Place: ledger.Rejected, Reason: r.StatusReason, Over: over}.Explain()
 			entry = &RejectedUsage{Usage: part.usage, Reason: r.StatusReason, What: e.What, Do: e.Do, Committed: record != nil}
 			if named {
 				entry.LostAt = d.Rules.Deadline(g.Hour)
 			}
-			if named && d.Rules.Billable(g.Hour, now) {
+			if named && !over {
 				entry.Left = entry.LostAt.Sub(now).Round(time.Second).String()
 			}
 			parts[part] = entry

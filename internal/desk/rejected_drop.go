@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -42,6 +43,9 @@ type LeftRows struct {
 	Sum
 }
 
+// RowTooLate is of a row whose hour was committed with it while it was dropped.
+const RowTooLate metering.RowObstacle = "CommittedMeanwhile"
+
 // ErrNoneAtFault says that no rejected row of a group is wrong by itself.
 var ErrNoneAtFault = errors.New("no rejected row of the group is wrong by itself")
 
@@ -56,10 +60,9 @@ func (d *Desk) DropRow(ctx context.Context, license, key string, dryRun bool) (D
 		return done, ErrNoRow
 	}
 	left := make(leftRows)
-	if err := d.drop(ctx, *r, &done, left); err != nil {
+	if err := d.drop(ctx, []metering.Row{*r}, &done, left); err != nil {
 		return done, err
 	}
-	done.Left = left.list()
 	if g, named := groupOf(*r); named {
 		return done, d.rest(ctx, g, &done)
 	}
@@ -85,43 +88,96 @@ func (d *Desk) DropAtFault(ctx context.Context, g metering.Group, dryRun bool) (
 			faulty = append(faulty, r)
 		}
 	}
-	for _, r := range faulty {
-		if err := d.drop(ctx, r, &done, left); err != nil {
-			return done, err
-		}
+	if err := d.drop(ctx, faulty, &done, left); err != nil {
+		return done, err
 	}
-	done.Left = left.list()
 	if len(faulty) == 0 && len(done.Left) == 0 {
 		return done, ErrNoneAtFault
 	}
 	return done, d.rest(ctx, g, &done)
 }
 
-func (d *Desk) drop(ctx context.Context, r metering.Row, done *Dropped, left leftRows) error {
-	x, o := metering.DropOf(r, d.Now())
-	if o == "" && !done.DryRun {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		out, err := d.Tables.DropRow(ctx, x)
-		switch {
-		case err != nil:
-			return fmt.Errorf("drop row %s: %w", r.SortKey, err)
-		case out.Done:
-		case out.Old != nil && x.Shows(*out.Old): // by an earlier try, or by another hand
-			o = metering.RowDropped
-		default:
-			o = metering.RowChanged
-		}
-	}
-	if o != "" {
-		left.add(o, r)
+// drop drops rows of one group, and tells what it did beside an error. The write cannot see the group's record, so it is read before the
+// first one and after the last one.
+func (d *Desk) drop(ctx context.Context, rows []metering.Row, done *Dropped, left leftRows) (err error) {
+	defer func() { done.Left = left.list() }()
+	if len(rows) == 0 {
 		return nil
 	}
-	units, _ := r.Quantity.Count()
-	done.row(r)
-	done.List = append(done.List, DroppedRow{r.License, r.SortKey, units, r.StatusReason, ledger.Explain(ledger.Rejected, r.StatusReason).What})
-	return nil
+	record, err := d.recordOf(ctx, rows[0])
+	if err != nil {
+		return err
+	}
+	var dropped []droppedRow
+	for _, r := range rows {
+		x, o, failed := d.dropRow(ctx, r, record, done.DryRun)
+		if err = failed; err != nil {
+			break
+		}
+		if o != "" {
+			left.add(o, r)
+			continue
+		}
+		dropped = append(dropped, droppedRow{r, x})
+	}
+	if len(dropped) > 0 && !done.DryRun { // what was dropped before an interruption is looked after too
+		after, failed := d.recordOf(context.WithoutCancel(ctx), rows[0])
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("look whether %s came in time: %w", ledger.Counted(int64(len(dropped)), "drop"), failed))
+		}
+		record = after
+	}
+	for _, r := range dropped {
+		if r.drop.Late(record) != "" {
+			left.add(RowTooLate, r.row)
+			continue
+		}
+		units, _ := r.row.Quantity.Count()
+		done.row(r.row)
+		done.List = append(done.List, DroppedRow{
+			r.row.License, r.row.SortKey, units, r.row.StatusReason, ledger.Explain(ledger.Rejected, r.row.StatusReason).What,
+		})
+	}
+	return err
+}
+
+type droppedRow struct {
+	row  metering.Row
+	drop metering.Drop
+}
+
+// recordOf is the record of a row's group; nil where there is none, or the row's key names no group.
+func (d *Desk) recordOf(ctx context.Context, r metering.Row) (*metering.Record, error) {
+	g, named := groupOf(r)
+	if !named {
+		return nil, nil
+	}
+	record, err := d.Tables.Record(ctx, g)
+	if err != nil {
+		return nil, fmt.Errorf("look for the record of %s: %w", g.RecordKey(), err)
+	}
+	return record, nil
+}
+
+func (d *Desk) dropRow(ctx context.Context, r metering.Row, record *metering.Record, dryRun bool) (metering.Drop, metering.RowObstacle, error) {
+	x, o := metering.DropOf(r, record, d.Now())
+	if o != "" || dryRun {
+		return x, o, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return x, "", err
+	}
+	x.Token = rand.Text()
+	out, err := d.Tables.DropRow(ctx, x)
+	switch {
+	case err != nil:
+		return x, "", fmt.Errorf("drop row %s: %w", r.SortKey, err)
+	case out.Done, out.Old != nil && x.Made(*out.Old):
+		return x, "", nil
+	case out.Old != nil && x.Shows(*out.Old): // by another hand
+		return x, metering.RowDropped, nil
+	}
+	return x, metering.RowChanged, nil
 }
 
 // rest looks at what the group could bring back now.
@@ -172,7 +228,7 @@ func (l leftRows) units(o metering.RowObstacle, n int64) {
 // list is in the order in which obstacles are shown.
 func (l leftRows) list() []LeftRows {
 	list := []LeftRows{}
-	for _, o := range append(metering.RowObstacles(), RowNoSecond, RowUnfit) {
+	for _, o := range append(metering.RowObstacles(), RowNoSecond, RowUnfit, RowTooLate) {
 		if left := l[o]; left != nil {
 			list = append(list, *left)
 		}

@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -210,7 +211,7 @@ func (d *Desk) recallGroup(ctx context.Context, g metering.Group, done *Recalled
 	return nil
 }
 
-// againstRecall is what stands against letting a whole group wait again. One that has its record is judged row by row.
+// againstRecall is what stands against letting a whole group wait again. What its rows hold is judged row by row where it has its record.
 func (d *Desk) againstRecall(ctx context.Context, found rejectedGroup, now time.Time) (cause string, err error) {
 	switch {
 	case metering.LegacyLicense(found.License):
@@ -219,23 +220,17 @@ func (d *Desk) againstRecall(ctx context.Context, found rejectedGroup, now time.
 		return string(metering.RowOver), nil
 	case found.unread != nil:
 		return string(metering.RowManifest), nil
-	case found.record != nil:
-		return "", nil
 	}
-	if _, reason := found.fold.Record(); reason != "" {
+	if _, reason := found.fold.Record(); reason != "" && found.record == nil { // else it is judged row by row
 		if len(found.faulty) == 0 {
 			return CauseUnfit, nil
 		}
 		return CauseAgain, nil
 	}
-	twin, err := d.Tables.Record(ctx, metering.Group{License: d.ProductCode, Account: found.Account, Dimension: found.Dimension, Hour: found.Hour})
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("look for another record of the sale of %s: %w", found.RecordKey(), err)
-	case twin != nil && metering.SaleTaken(*twin):
-		return string(metering.ObstacleTwin), nil
+	if taken, err := d.saleTaken(ctx, found.Group); err != nil || !taken {
+		return "", err
 	}
-	return "", nil
+	return string(metering.ObstacleTwin), nil
 }
 
 // recallRows lets a group's rows wait again, one after the other. A group that is left half way is whole all the same: as long as one of its rows
@@ -283,6 +278,7 @@ func (d *Desk) recallRow(ctx context.Context, r metering.Row, now time.Time, dry
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
+	x.Token = rand.Text()
 	out, err := d.Tables.RecallRow(ctx, x)
 	switch {
 	case err != nil:

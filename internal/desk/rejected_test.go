@@ -3,6 +3,7 @@ package desk_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -200,6 +201,22 @@ func TestRetryRejectedRefuses(t *testing.T) {
 	}
 }
 
+// F32: a group that has its record is asked for the other sale as one that has none, since what comes back late can be carried.
+func TestRetryOfACommittedHourAsksForTheOtherSale(t *testing.T) {
+	t.Parallel()
+	w := newDriveWorld(t)
+	w.put(waiting(apiCalls, "2026-03-10T14:00:00", 5))
+	w.until("2026-03-10T15:40:00")
+	twin := metering.NewRecord(groupIn(apiCalls, "2026-03-10T14"), 3)
+	twin.License, twin.Pending, twin.Status = w.desk.ProductCode, "", metering.Success
+	w.putRecords(twin)
+	r := rejected(apiCalls, "2026-03-10T14:10:00", 3, metering.NegativeQuantity)
+	w.put(r)
+	if done := w.retry(license(), false); done.Rows != 0 || len(done.Refused) != 1 || done.Refused[0].Cause != string(metering.ObstacleTwin) || w.row(r).Pending != "" {
+		t.Errorf("%+v", done)
+	}
+}
+
 // A group that has its record comes back as late, row by row: what is wrong stays.
 func TestRetryOfACommittedHourEndsAsLate(t *testing.T) {
 	t.Parallel()
@@ -247,6 +264,9 @@ func TestRejectedList(t *testing.T) {
 	for i := range got.List {
 		if got.List[i].What == "" || got.List[i].Do == "" {
 			t.Errorf("no words for %+v", got.List[i])
+		}
+		if offers := strings.Contains(got.List[i].Do, "awsmp "); offers != (got.List[i].Left != "") {
+			t.Errorf("%+v offers what needs time: %t", got.List[i], offers)
 		}
 		got.List[i].What, got.List[i].Do = "", ""
 	}

@@ -57,11 +57,15 @@ type Waiting struct {
 	Units    int64     `json:"units"`                  // of rows and records together
 	Over     bool      `json:"over,omitempty"`         // there is more than was counted
 	NoUnits  bool      `json:"unitsUnknown,omitempty"` // units are those of the records alone: the index of rows knows none
-	LostAt   time.Time `json:"lostAt,omitzero"`        // from when on it can no longer be billed; missing where the bucket is no hour
+	LostAt   time.Time `json:"lostAt,omitzero"`        // from when on the first of it can no longer be billed; missing where the bucket is no hour
 	LostIn   string    `json:"lostIn,omitempty"`       // until then, as "22h40m0s"; negative where it is over
+	LastHour bool      `json:"lastHour,omitempty"`     // a license's last hour ends before the hour's own time does, and LostAt is its end
+	Ended    int       `json:"ended,omitempty"`        // rows and records of licenses that have ended: what is sent of them is refused
 	Misfiled bool      `json:"misfiled,omitzero"`      // the bucket is no hour: it is never found
 
-	zeros bool // no row among those that were looked at holds a unit
+	zeros                 bool           // no row among those that were looked at holds a unit
+	of                    map[buyer]held // whose it is, as far as it was counted
+	rowsLost, recordsLost time.Time      // LostAt of each, without those of licenses that have ended; zero where there are none
 }
 
 // Window is a license in its last hour.
@@ -119,9 +123,13 @@ func (d *Desk) Status(ctx context.Context, o StatusOptions) (Status, error) {
 	if d.Plant != nil {
 		parts = append(parts, part{"queues", l.queues}, part{"stages", l.stages}, part{"alarms", l.ringing}, part{"metrics", l.counted}, part{"troubles", l.troubles})
 	}
+	if d.Silent != "" {
+		l.gap("node: the one at %s does not answer", d.Silent)
+	}
 	if err := l.run(ctx, parts); err != nil {
 		return Status{}, err
 	}
+	l.shorten(ctx)
 	l.fates()
 	l.find()
 	return l.status, nil
@@ -139,6 +147,7 @@ type look struct {
 	alarms []Alarm
 	found  []Finding // by the plant
 	counts []Count   // since the month began
+	doubts []Count   // of these, what is in doubt
 	ledger *books    // nil where they were not recomputed
 }
 
@@ -250,7 +259,15 @@ func (l *look) counted(ctx context.Context) (err error) {
 	if early := l.now.Add(-picturedHours * time.Hour).Truncate(time.Hour); early.Before(from) {
 		from = early
 	}
-	l.counts, err = l.desk.Plant.Counted(ctx, from, l.now)
+	counts, err := l.desk.Plant.Counted(ctx, from, l.now)
+	for _, c := range counts {
+		switch c.Cause {
+		case "":
+			l.counts = append(l.counts, c)
+		case metering.VerdictUnknown:
+			l.doubts = append(l.doubts, c)
+		}
+	}
 	return err
 }
 
@@ -280,7 +297,7 @@ func (l *look) refused(ctx context.Context) error {
 
 func (l *look) refusals(ctx context.Context) (sum RefusedSum, err error) {
 	d := l.desk
-	retrier := d.retrier(metering.ReopenOf)
+	retrier, ends := d.retrier(metering.ReopenOf), newEnds(d)
 	for license, err := range d.Tables.Licenses(ctx) {
 		if err != nil {
 			return sum, err
@@ -291,9 +308,11 @@ func (l *look) refusals(ctx context.Context) (sum RefusedSum, err error) {
 		}
 		sum.Records, sum.Units = sum.Records+len(dry.Reopened), sum.Units+dry.Units
 		for _, f := range dry.Reopened {
-			if sum.FirstLostAt.IsZero() || f.LostAt.Before(sum.FirstLostAt) {
-				sum.FirstLostAt = f.LostAt
+			at := f.LostAt
+			if e := ends.of(ctx, license, f.Account); !e.over { // of an ended one it is refused until the buyer comes back, which may be at any time
+				at = e.cut(at)
 			}
+			sum.FirstLostAt = sooner(sum.FirstLostAt, at, true)
 		}
 	}
 	return sum, nil

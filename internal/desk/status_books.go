@@ -22,15 +22,25 @@ type books struct {
 	hours  map[metering.Hour]*HourFates
 	month  Fates
 	today  Fates
-	causes map[ledger.Cause]*caused
-	broken int // groups that do not balance
+	open   map[ledger.Cause]*caused // of hours that can still be billed
+	over   map[ledger.Cause]*caused // of others
+	broken int                      // groups that do not balance
+	ends   ends
+
+	// late is how many rows of the license that is read are late, by group. The balance counts those alone that were not committed with less.
+	late map[metering.Group]map[ledger.Cause]int
 }
 
 // caused is what there is of a place for one cause.
 type caused struct {
-	ledger.Amount
-	groups int
-	first  metering.Hour // the oldest that can still be billed; zero where none can
+	ledger.Amount           // of rows, or of the rows that a record was summed from
+	groups        int       // and so records, of what records end with
+	first         time.Time // from when on the first of it can no longer be billed; zero where it plays no part
+}
+
+func (c *caused) add(o caused) {
+	c.Items, c.Units, c.groups = c.Items+o.Items, c.Units+o.Units, c.groups+o.groups
+	c.first = sooner(c.first, o.first, !o.first.IsZero())
 }
 
 // booksRecent is how old an hour may be whose loss is still news. What can be put right later is told for as long as it is there.
@@ -40,7 +50,8 @@ const booksRecent = 4 * 24
 func (l *look) books(ctx context.Context) error {
 	brief, stop := context.WithTimeout(ctx, cmp.Or(l.options.Patience, booksPatience))
 	defer stop()
-	b := &books{look: l, hours: l.pictured(), month: newFates(l.monthBegan()), today: newFates(l.dayBegan()), causes: make(map[ledger.Cause]*caused)}
+	b := &books{look: l, hours: l.pictured(), month: newFates(l.monthBegan()), today: newFates(l.dayBegan()),
+		open: make(map[ledger.Cause]*caused), over: make(map[ledger.Cause]*caused), ends: newEnds(l.desk)}
 	b.month.By, b.today.By = ByHour, ByHour
 	err := b.read(brief)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
@@ -60,16 +71,19 @@ func (b *books) read(ctx context.Context) error {
 			return err
 		}
 		groups := make(map[metering.Group]bool)
+		b.late = make(map[metering.Group]map[ledger.Cause]int)
 		for row, err := range tables.LicenseRows(ctx, license) {
 			if err != nil {
 				return err
 			}
-			b.dropped(row)
-			if key, reason := metering.ParseRowKey(row.SortKey); reason == "" {
-				groups[key.Group(license)] = true
-			} else {
-				b.add(ledger.OfRow(row), metering.HourOf(b.look.now))
+			key, reason := metering.ParseRowKey(row.SortKey)
+			if reason != "" {
+				b.stray(row)
+				continue
 			}
+			g := key.Group(license)
+			groups[g] = true
+			b.note(row, g)
 		}
 		for record, err := range tables.LicenseRecords(ctx, license) {
 			if err != nil {
@@ -88,9 +102,32 @@ func (b *books) read(ctx context.Context) error {
 				return err
 			}
 			b.add(balance, g.Hour)
+			for c, a := range balance.Places {
+				b.cause(ctx, c, a, g)
+			}
 		}
 	}
 	return nil
+}
+
+// note remembers of a row what its group's balance does not tell.
+func (b *books) note(row metering.Row, g metering.Group) {
+	if row.Pending != "" || row.Status != metering.LateUsage {
+		return
+	}
+	if b.late[g] == nil {
+		b.late[g] = make(map[ledger.Cause]int)
+	}
+	b.late[g][ledger.Cause{Place: ledger.Late, Reason: row.StatusReason}]++
+}
+
+// stray takes a row in whose key names no group, and so no hour: it counts as of the hour in progress, and can be booked anew at any time.
+func (b *books) stray(row metering.Row) {
+	balance := ledger.OfRow(row)
+	b.add(balance, metering.HourOf(b.look.now))
+	for c, a := range balance.Places {
+		put(b.open, c, caused{Amount: a, groups: 1})
+	}
 }
 
 func (b *books) add(balance ledger.Balance, hour metering.Hour) {
@@ -107,37 +144,33 @@ func (b *books) add(balance ledger.Balance, hour metering.Hour) {
 		if h := b.hours[hour]; h != nil && a.Units > 0 {
 			h.Units[c.Place] += a.Units
 		}
-		if c.Place == ledger.Late || hour >= metering.HourOf(b.look.now)-booksRecent {
-			b.cause(c, a, hour, 1)
-		}
 	}
 }
 
-func (b *books) cause(c ledger.Cause, a ledger.Amount, hour metering.Hour, groups int) {
-	of := b.causes[c]
-	if of == nil {
-		of = &caused{}
-		b.causes[c] = of
-	}
-	of.Items, of.Units, of.groups = of.Items+a.Items, of.Units+a.Units, of.groups+groups
-	if b.look.desk.Rules.Billable(hour, b.look.now) && (of.first == 0 || hour < of.first) {
-		of.first = hour
-	}
-}
-
-// dropped takes rows out that an operator has dropped: they stay rejected, and want nobody any more.
-func (b *books) dropped(row metering.Row) {
-	if !row.Dropped || row.Pending != "" || row.Status != metering.RejectedClientSide {
+// cause counts what a group holds of a cause.
+func (b *books) cause(ctx context.Context, c ledger.Cause, a ledger.Amount, g metering.Group) {
+	if c.Place == ledger.Late {
+		put(b.open, c, caused{Amount: ledger.Amount{Items: b.late[g][c], Units: a.Units}, groups: 1}) // it can be carried for good
 		return
 	}
-	hour := metering.HourOf(b.look.now)
-	if key, reason := metering.ParseRowKey(row.SortKey); reason == "" {
-		hour = key.Second.Hour()
+	of := caused{Amount: a, groups: 1}
+	switch l := b.look; {
+	case l.desk.Rules.Billable(g.Hour, l.now):
+		of.first = l.desk.Rules.Deadline(g.Hour)
+		if e := b.ends.of(ctx, g.License, g.Account); !e.over {
+			of.first = e.cut(of.first)
+		}
+		put(b.open, c, of)
+	case g.Hour >= metering.HourOf(l.now)-booksRecent:
+		put(b.over, c, of)
 	}
-	if hour >= metering.HourOf(b.look.now)-booksRecent {
-		units, _ := row.Quantity.Count()
-		b.cause(ledger.Cause{Place: ledger.Rejected, Reason: row.StatusReason}, ledger.Amount{Items: -1, Units: -units}, hour, 0)
+}
+
+func put(into map[ledger.Cause]*caused, c ledger.Cause, of caused) {
+	if into[c] == nil {
+		into[c] = &caused{}
 	}
+	into[c].add(of)
 }
 
 func (b *books) fill(s *Status) {

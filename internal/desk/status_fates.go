@@ -59,20 +59,26 @@ func (l *look) fillCounted() {
 	s := &l.status
 	s.Today.By, s.Month.By = ByCount, ByCount
 	hours := l.pictured()
-	for _, c := range l.counts {
-		place, ok := countedPlace(c.Metric)
-		if !ok {
-			continue
-		}
+	count := func(c Count, place ledger.Place) {
 		if !c.Hour.Start().Before(s.Month.Since) {
 			s.Month.put(place, int(c.Items), c.Units)
 		}
 		if !c.Hour.Start().Before(s.Today.Since) {
 			s.Today.put(place, int(c.Items), c.Units)
 		}
-		if h := hours[c.Hour]; h != nil && c.Units > 0 {
+		if h := hours[c.Hour]; h != nil && c.Units != 0 {
 			h.Units[place] += c.Units
 		}
+	}
+	for _, c := range l.counts {
+		if place, ok := countedPlace(c.Metric); ok {
+			count(c, place)
+		}
+	}
+	for _, c := range l.doubts { // they are counted among what has expired, and may be billed
+		count(c, ledger.InDoubt)
+		c.Items, c.Units = -c.Items, -c.Units
+		count(c, ledger.Expired)
 	}
 	for _, w := range s.Waiting {
 		h, err := metering.ParseHour(w.Bucket)

@@ -13,10 +13,13 @@ import (
 
 const (
 	defaultEntries = 5_000
+	// summedMost is how many hours' bound of entries is read in all, where the store sums what waits by itself.
+	summedMost = 4
 	// hoursAtOnce bounds the hours whose index is read at the same time.
 	hoursAtOnce = 12
-	// sweptHours are the hours past billing that are looked at: those that every sweep of the stages looks at.
-	sweptHours = 3 * 24
+	// pastHours are the hours past billing that are looked at, each of which is a query of two tables. What waits there is named within minutes while the stages run, and
+	// where they stand still the last of these hours say so.
+	pastHours = 12
 	// sampledRows is how many rows of an old hour are read to see whether they hold anything: hours of zeros wait for a day by design.
 	sampledRows = 5
 )
@@ -42,17 +45,24 @@ func (l *look) waiting(ctx context.Context) error {
 
 func (l *look) summed(ctx context.Context, b backlog) (list []Waiting, err error) {
 	found, err := b.Waiting(ctx)
+	limit := summedMost * l.most()
 	for _, v := range found {
 		w := Waiting{Bucket: v.Bucket, Rows: v.Rows, Records: v.Records, Units: v.Units, zeros: v.Units == 0}
 		if h, err := metering.ParseHour(v.Bucket); err != nil {
 			w.Misfiled = true
 		} else {
 			l.date(&w, h)
+			if err := l.whose(ctx, h, &w, &limit); err != nil {
+				return list, err
+			}
 		}
 		list = append(list, w)
 	}
 	return list, err
 }
+
+// most is how many rows, and records, are counted of an hour.
+func (l *look) most() int { return cmp.Or(l.options.Entries, defaultEntries) }
 
 // date says how long an hour can still be billed.
 func (l *look) date(w *Waiting, h metering.Hour) {
@@ -60,10 +70,10 @@ func (l *look) date(w *Waiting, h metering.Hour) {
 	w.LostIn = l.left(w.LostAt)
 }
 
-// queried asks the indexes of both tables for the hours at which something may wait: from the next one back to three days past billing.
+// queried asks the indexes of both tables for the hours at which something may wait: from the next one back to half a day past billing.
 func (l *look) queried(ctx context.Context) ([]Waiting, error) {
 	current := metering.HourOf(l.now)
-	oldest := current - metering.MaxOffset - 1 - sweptHours
+	oldest := current - metering.MaxOffset - 1 - pastHours
 	if tail := l.desk.Rules.GraceTail(l.now); len(tail) > 0 {
 		oldest = min(oldest, tail[0])
 	}
@@ -82,7 +92,7 @@ func (l *look) queried(ctx context.Context) ([]Waiting, error) {
 
 // hour counts what waits under one hour, up to a bound.
 func (l *look) hour(ctx context.Context, h metering.Hour) (Waiting, error) {
-	d, most := l.desk, cmp.Or(l.options.Entries, defaultEntries)
+	d, most := l.desk, l.most()
 	w := Waiting{Bucket: h.String(), zeros: true}
 	l.date(&w, h)
 	var sample []metering.PendingRow
@@ -96,6 +106,7 @@ func (l *look) hour(ctx context.Context, h metering.Hour) (Waiting, error) {
 				break
 			}
 			w.Rows++
+			w.note(r.License, r.Account, 1, 0)
 			if len(sample) < sampledRows {
 				sample = append(sample, r)
 			}
@@ -111,6 +122,7 @@ func (l *look) hour(ctx context.Context, h metering.Hour) (Waiting, error) {
 			break
 		}
 		records++
+		w.note(r.License, r.Account, 0, 1)
 		units, _ := r.Quantity.Count()
 		w.Units += units
 	}

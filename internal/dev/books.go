@@ -61,6 +61,7 @@ const comparisons = 5
 
 // Ledger recomputes the books from the tables, beside the running stages.
 func (m *Machine) Ledger(ctx context.Context, scope ledger.Scope) (ledger.Sheet, error) {
+	scope.Now, scope.Rules = m.clock.Now(), m.rules
 	// Customers of products of the old kind are not known by their license at the Marketplace.
 	compare := m.sim != nil && (scope.License == "" || !metering.LegacyLicense(scope.License))
 	for try := 1; ; try++ {

@@ -48,8 +48,8 @@ type Options struct {
 	Journal   string // of the simulator; empty keeps what it holds in memory
 	// MarketplaceEndpoint is the service that usage is sent to, unsigned; empty is a simulator in this process.
 	MarketplaceEndpoint string
-	ProductCode         string // of calls for products of the old kind; empty is the simulator's default
-	LockHours           int    // 1 to 20; 0 means 1
+	ProductCode         string // of calls for products of the old kind; empty is what the store has begun with, at first the simulator's default
+	LockHours           int    // 1 to 20; 0 means that of the last start on the store, at first 1
 	// Registration is what buyers see at their first click, and what they are asked for. Its product code and Region are the node's.
 	Registration registration.Settings
 	At           time.Time // where the clock starts; zero: at real time, or where the store's clock is
@@ -69,6 +69,7 @@ type Machine struct {
 	clock   *node.LiveClock
 	node    *node.Node
 	rules   metering.Rules
+	before  folder.Node
 	sim     *simulator.Simulator // nil: the Marketplace is elsewhere
 	writer  *usage.Writer
 	metrics telemetry.Counters
@@ -86,15 +87,15 @@ type Machine struct {
 
 // New assembles a machine. The caller closes it.
 func New(ctx context.Context, o Options) (*Machine, error) {
-	m := &Machine{options: o, store: o.Store, rules: metering.Rules{LockHours: o.LockHours}, did: make(map[string]string)}
-	if m.options.ProductCode == "" {
-		m.options.ProductCode = simulator.DefaultProductCode
+	m := &Machine{options: o, store: o.Store, did: make(map[string]string)}
+	if err := m.goBy(ctx); err != nil { // before the clock: a start that fails must not have moved it
+		return nil, err
 	}
 	if err := m.setClock(ctx); err != nil {
 		return nil, err
 	}
 	m.counted = &hourly{next: &m.metrics, now: m.clock.Now}
-	if err := folder.KeepNode(ctx, m.store, folder.Node{ProductCode: m.options.ProductCode, LockHours: m.options.LockHours}); err != nil {
+	if err := folder.KeepNode(ctx, m.store, m.GoesBy()); err != nil {
 		return nil, err
 	}
 	fold, err := m.fold(ctx)
@@ -196,6 +197,37 @@ func (m *Machine) setClock(ctx context.Context) error {
 	m.clock = node.NewLiveClock(offset, save)
 	return nil
 }
+
+// ProductError is the error of a start with another product code than the store's.
+type ProductError struct{ Asked, Kept string }
+
+func (e *ProductError) Error() string {
+	return fmt.Sprintf("usage in this folder is of the product %s: what is sent again as usage of %s would be billed twice", e.Kept, e.Asked)
+}
+
+// goBy settles what the machine goes by: what is asked for, or else what the store's last one did. Hours may be left open for longer or shorter
+// from any start on, as on AWS; the product stays.
+func (m *Machine) goBy(ctx context.Context) error {
+	kept, err := folder.NodeOf(ctx, m.store)
+	if err != nil {
+		return err
+	}
+	if asked := m.options.ProductCode; asked != "" && kept.ProductCode != "" && asked != kept.ProductCode {
+		return &ProductError{asked, kept.ProductCode}
+	}
+	m.before = kept
+	m.options.ProductCode = cmp.Or(m.options.ProductCode, kept.ProductCode, simulator.DefaultProductCode)
+	m.rules.LockHours = cmp.Or(m.options.LockHours, kept.LockHours)
+	return nil
+}
+
+// GoesBy is what the machine goes by.
+func (m *Machine) GoesBy() folder.Node {
+	return folder.Node{ProductCode: m.options.ProductCode, LockHours: m.rules.LockHours}
+}
+
+// Before is what the last machine on the store went by; its product code is empty where there was none.
+func (m *Machine) Before() folder.Node { return m.before }
 
 // defaultFold is finer than the writer's: over HTTP each request is a flush of its own, and a row takes a hundred.
 const defaultFold = time.Second

@@ -31,6 +31,8 @@ func refusalOf(line int, err error) *usagefile.Refusal {
 		r.Hint = "import the same file again when that minute has come: what was taken is not added twice"
 	case usage.RowFull:
 		r.Hint = "give it another minute of the same hour in the file of refused lines; next time sort the file by timestamp"
+	case usage.RowDropped:
+		r.Hint = "give it another minute of the same hour in the file of refused lines"
 	case usage.RowTooLarge:
 		r.Hint = "tag more coarsely, or give it another minute of the same hour"
 	}

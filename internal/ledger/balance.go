@@ -10,6 +10,8 @@ import (
 type Cause struct {
 	Place  Place
 	Reason string
+	// Over says that the hour can no longer be billed. It is set in a report whose scope has a time, for what could be billed before.
+	Over bool
 }
 
 // Balance is the account of one group, or of a row that belongs to none.
@@ -131,7 +133,7 @@ func (b *Balance) addRecord(r metering.Record, m metering.Manifest) {
 		b.Written.add(Amount{Items: amount.Items, Units: max(amount.Units, billed)})
 		b.put(Cause{Place: Billed}, Amount{Items: amount.Items, Units: billed})
 		if rest := amount.Units - billed; rest > 0 {
-			b.put(Cause{Refused, string(metering.DuplicateRecord)}, Amount{Items: 1, Units: rest})
+			b.put(Cause{Place: Refused, Reason: string(metering.DuplicateRecord)}, Amount{Items: 1, Units: rest})
 		}
 		return
 	}
@@ -139,7 +141,7 @@ func (b *Balance) addRecord(r metering.Record, m metering.Manifest) {
 	place, reason, ok := recordPlace(r)
 	switch {
 	case ok:
-		b.put(Cause{place, reason}, amount)
+		b.put(Cause{Place: place, Reason: reason}, amount)
 	case r.Pending != "":
 		b.find("the record waits under %q, which is no hour: it is never found; set %s to its own hour", r.Pending, metering.AttrPending)
 	default:
@@ -183,7 +185,7 @@ func (b *Balance) addRow(r metering.Row, committed int64, covered bool) {
 	place, reason, ok := rowPlace(r)
 	switch {
 	case ok:
-		b.put(Cause{place, reason}, excess)
+		b.put(Cause{Place: place, Reason: reason}, excess)
 	case known && q == 0:
 		b.put(Cause{Place: Billed}, excess) // a zero that is done: nothing to bill
 	case r.Pending != "":

@@ -66,6 +66,15 @@ func (h Held) Late() bool {
 	return false
 }
 
+// Carried reports whether units were carried from it, which its balance alone does not follow: Read does.
+func (h Held) Carried() bool {
+	if h.Record == nil {
+		return false
+	}
+	_, there := h.Record.Other[metering.AttrCarried]
+	return there
+}
+
 // Gather puts a license's rows and records together by their groups, holding one group at a time. Both come as package sqlite has them:
 // series after series in the order of their prefixes, what a sort key begins with up to its last '#', and in each in the order of time.
 func Gather(license string, rows iter.Seq2[metering.Row, error], records iter.Seq2[metering.Record, error]) iter.Seq2[Held, error] {

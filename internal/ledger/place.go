@@ -27,6 +27,9 @@ const (
 // be years away.
 const Misfiled = "Misfiled"
 
+// Dropped is the cause of a rejected row that an operator has given up: it comes back by no command.
+const Dropped = "Dropped"
+
 // Places lists every place once.
 func Places() []Place {
 	return []Place{Billed, Refused, Rejected, Late, Expired, InDoubt, DryRun, InFlight}
@@ -92,6 +95,9 @@ func rowPlace(r metering.Row) (Place, string, bool) {
 	case metering.LateUsage:
 		return Late, r.StatusReason, true
 	case metering.RejectedClientSide:
+		if r.Dropped {
+			return Rejected, Dropped, true
+		}
 		return Rejected, r.StatusReason, true
 	case metering.AggregationExpired:
 		return Expired, string(r.Status), true

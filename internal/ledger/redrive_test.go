@@ -108,7 +108,10 @@ func TestReDrivingMovesUnitsAndMakesNone(t *testing.T) {
 		if o != "" {
 			t.Fatalf("carry %s: %s", key, o)
 		}
+		x.Token = "token of " + key
 		b.rows[key], b.rows[x.TargetKey()] = x.Apply(b.rows[key]), x.Row()
+		noted := x.Note(*b.records[group.Hour])
+		b.records[group.Hour] = &noted
 	}
 	carry(grown.SortKey, 1)
 	b.check(t, "what grew is carried", written, places{ledger.Billed: 10, ledger.Late: 11, ledger.Rejected: 49, ledger.InFlight: 2})
@@ -132,7 +135,7 @@ func TestReDrivingMovesUnitsAndMakesNone(t *testing.T) {
 	carry(mixed.SortKey, 3)
 	b.check(t, "and is carried", written, places{ledger.Billed: 10, ledger.Rejected: 17, ledger.InFlight: 45})
 
-	x, o := metering.DropOf(b.rows[wrong.SortKey], now)
+	x, o := metering.DropOf(b.rows[wrong.SortKey], nil, now)
 	if o != "" {
 		t.Fatal(o)
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/awsmp/metering/internal/metering"
 )
@@ -27,6 +28,9 @@ type Scope struct {
 	From, To *metering.Hour // nil: open; To is included
 	// Alone says that nothing will be compared with the report: it keeps no list of what the Marketplace should know of.
 	Alone bool
+	// Now is the time of the ledger: units of hours that can no longer be billed then are told apart. Zero: none are.
+	Now   time.Time
+	Rules metering.Rules
 }
 
 func (s Scope) covers(h metering.Hour) bool {
@@ -73,11 +77,17 @@ type Report struct {
 	ImbalancesMore int
 
 	sold map[metering.Identity]entry // what the Marketplace should know of; nil where nothing is compared
+
+	scope Scope
+	found map[string]bool // licenses with a group; nil where all that are covered are listed
 }
 
 // NewReport is an empty ledger of a scope, whose licenses are found as foundBy says.
 func NewReport(scope Scope, foundBy string) Report {
-	r := Report{FoundBy: foundBy}
+	r := Report{FoundBy: foundBy, scope: scope}
+	if scope.License == "" && (scope.From != nil || scope.To != nil) {
+		r.found = make(map[string]bool)
+	}
 	if !scope.Alone {
 		r.sold = make(map[metering.Identity]entry)
 	}
@@ -150,7 +160,7 @@ func (r *Report) license(ctx context.Context, store Store, license string, scope
 // readAttempts is how often a group is read again because its record changed meanwhile.
 const readAttempts = 5
 
-// Read balances one group as the store holds it now.
+// Read balances one group as the store holds it now, and looks whether what was carried from it is where it went.
 func Read(ctx context.Context, store Store, g metering.Group) (Balance, error) {
 	record, err := store.Record(ctx, g)
 	for range readAttempts {
@@ -166,7 +176,8 @@ func Read(ctx context.Context, store Store, g metering.Group) (Balance, error) {
 		}
 		before := record
 		if record, err = store.Record(ctx, g); err == nil && same(before, record) {
-			return Of(g, record, rows), nil
+			b := Of(g, record, rows)
+			return b, b.follow(ctx, store)
 		}
 	}
 	return Balance{}, fmt.Errorf("read group %s: its record changed %d times in a row; run the ledger again", g.RecordKey(), readAttempts)
@@ -176,11 +187,18 @@ func same(a, b *metering.Record) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Fingerprint() == b.Fingerprint() && a.Status == b.Status && a.Manifest == b.Manifest && a.BilledQuantity == b.BilledQuantity
+	return a.Fingerprint() == b.Fingerprint() && a.Status == b.Status && a.Manifest == b.Manifest && a.BilledQuantity == b.BilledQuantity &&
+		metering.SameValue(a.Other[metering.AttrCarried], b.Other[metering.AttrCarried])
 }
 
-// AddLicense counts a license as covered.
+// AddLicense counts a license as covered. Where the scope names hours, only those are listed that have a group in them.
 func (r *Report) AddLicense(license string) {
+	if r.found == nil {
+		r.list(license)
+	}
+}
+
+func (r *Report) list(license string) {
 	if len(r.Licenses) < maxLicenses {
 		r.Licenses = append(r.Licenses, license)
 	} else {
@@ -191,6 +209,11 @@ func (r *Report) AddLicense(license string) {
 // Add counts a group, or a row or record that belongs to none. Each may be added once.
 func (r *Report) Add(b Balance) {
 	r.Groups++
+	if license := b.Group.License; r.found != nil && !r.found[license] {
+		r.found[license] = true
+		r.list(license)
+	}
+	b = b.aged(r.scope)
 	r.Total.Merge(b.gathered(r.Total))
 	if r.sold != nil {
 		r.note(b)
@@ -202,6 +225,20 @@ func (r *Report) Add(b Balance) {
 	if b.Place(Billed).Units != b.Written.Units || b.Unknown > 0 || b.Withdraw.Items > 0 || b.Stale > 0 {
 		r.OpenMore += keep(&r.Open, b)
 	}
+}
+
+// aged marks what could have been billed, where the group's hour can no longer be.
+func (b Balance) aged(s Scope) Balance {
+	if s.Now.IsZero() || b.Group.Hour == 0 || s.Rules.Billable(b.Group.Hour, s.Now) {
+		return b
+	}
+	places := Balance{}
+	for c, a := range b.Places {
+		c.Over = c.Reason != Dropped && (c.Place == Refused && c.Reason != string(metering.DuplicateRecord) || c.Place == Rejected || c.Place == DryRun)
+		places.put(c, a)
+	}
+	b.Places = places.Places
+	return b
 }
 
 // keep puts a balance into a list that is not full, and returns how many it did not take.
@@ -244,6 +281,9 @@ func (b Balance) gathered(total Balance) Balance {
 
 // Sort puts the kept groups into their order.
 func (r *Report) Sort() {
+	if r.found != nil {
+		slices.Sort(r.Licenses)
+	}
 	for _, list := range [][]Balance{r.Open, r.Imbalances} {
 		slices.SortStableFunc(list, func(a, b Balance) int {
 			return cmp.Or(cmp.Compare(a.Group.License, b.Group.License), boolOrder(a.Group.Hour != 0, b.Group.Hour != 0),

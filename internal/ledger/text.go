@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,21 +39,32 @@ func (s Sheet) WriteTable(w io.Writer) error {
 	if s.Copy != nil {
 		b.WriteString(s.Copy.text() + "\n\n")
 	}
-	fmt.Fprintf(&b, "Licenses (found by: %s)\n", r.FoundBy)
-	for i, license := range r.Licenses {
-		if i == maxListed {
-			fmt.Fprintf(&b, "  and %s more\n", Counted(int64(len(r.Licenses)-i+r.LicensesMore), "license"))
-			break
-		}
-		fmt.Fprintf(&b, "  %s\n", printable(license))
-	}
-	b.WriteByte('\n')
+	writeLicenses(&b, r)
 	writeBalance(&b, r)
 	if s.Check != nil {
 		writeCheck(&b, *s.Check, s.Sold)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func writeLicenses(b *strings.Builder, r Report) {
+	switch {
+	case r.found == nil:
+		fmt.Fprintf(b, "Licenses (found by: %s)\n", r.FoundBy)
+	case len(r.Licenses) == 0:
+		fmt.Fprintf(b, "No license has usage in these hours (looked at: %s)\n", r.FoundBy)
+	default:
+		fmt.Fprintf(b, "Licenses with usage in these hours (found by: %s)\n", r.FoundBy)
+	}
+	for i, license := range r.Licenses {
+		if i == maxListed {
+			fmt.Fprintf(b, "  and %s more\n", Counted(int64(len(r.Licenses)-i+r.LicensesMore), "license"))
+			break
+		}
+		fmt.Fprintf(b, "  %s\n", printable(license))
+	}
+	b.WriteByte('\n')
 }
 
 // equation is the law in figures, without the places that are empty.
@@ -71,7 +83,11 @@ func equation(total Balance) string {
 }
 
 func writePlaces(b *strings.Builder, total Balance) {
-	const line = "  %-10s %12s %16s\n"
+	rows, units := len("rows")+8, len("units")+11
+	for _, a := range append([]Amount{total.Written}, slices.Collect(maps.Values(total.Places))...) {
+		rows, units = max(rows, len(Thousands(int64(a.Items)))), max(units, len(Thousands(a.Units)))
+	}
+	line := fmt.Sprintf("  %%-10s %%%ds %%%ds\n", rows, units)
 	fmt.Fprintf(b, line, "", "rows", "units")
 	fmt.Fprintf(b, line, "written", Thousands(int64(total.Written.Items)), Thousands(total.Written.Units))
 	for _, p := range Places() {
@@ -100,24 +116,29 @@ func amountText(a Amount) string {
 type cause struct {
 	Explanation
 	Amount
+	over bool
 }
 
 // causesOf are the causes of one place, those that share an explanation added up, the largest first.
 func causesOf(b Balance, p Place) []cause {
-	sums := make(map[Explanation]Amount)
+	type part struct {
+		Explanation
+		over bool
+	}
+	sums := make(map[part]Amount)
 	for c, a := range b.Places {
-		if e := Explain(p, c.Reason); c.Place == p && e != (Explanation{}) {
-			sum := sums[e]
+		if e := c.Explain(); c.Place == p && e != (Explanation{}) {
+			sum := sums[part{e, c.Over}]
 			sum.add(a)
-			sums[e] = sum
+			sums[part{e, c.Over}] = sum
 		}
 	}
 	out := make([]cause, 0, len(sums))
-	for e, a := range sums {
-		out = append(out, cause{e, a})
+	for of, a := range sums {
+		out = append(out, cause{of.Explanation, a, of.over})
 	}
 	slices.SortFunc(out, func(x, y cause) int {
-		return cmp.Or(cmp.Compare(y.Units, x.Units), cmp.Compare(y.Items, x.Items), cmp.Compare(x.Code, y.Code))
+		return cmp.Or(cmp.Compare(y.Units, x.Units), cmp.Compare(y.Items, x.Items), cmp.Compare(x.Code, y.Code), boolOrder(x.over, y.over))
 	})
 	return out
 }
@@ -139,36 +160,50 @@ func writeOpen(b *strings.Builder, open []Balance, beyond int) {
 		return
 	}
 	b.WriteString("Hours that are not billed in full\n")
+	width := len("UNITS") + 4
+	var lines []openLine
+	for _, g := range open[:min(len(open), maxListed)] {
+		lines = append(lines, openLines(g)...)
+	}
+	for _, l := range lines {
+		width = max(width, len(l.units))
+	}
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "  LICENSE\tACCOUNT\tDIMENSION\tHOUR\t%9s\tWHERE AND WHY\n", "UNITS")
-	for i, g := range open {
-		if i == maxListed {
-			break
-		}
-		for _, line := range openLines(g) {
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", Short(g.Group.License), Shown(g.Group.Account), Shown(g.Group.Dimension), hourText(g.Group.Hour), line)
-		}
+	fmt.Fprintf(table, "  LICENSE\tACCOUNT\tDIMENSION\tHOUR\t%*s\tWHERE AND WHY\n", width, "UNITS")
+	for _, l := range lines {
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%*s\t%s\n", Short(l.License), Shown(l.Account), Shown(l.Dimension), hourText(l.Hour), width, l.units, l.where)
 	}
 	_ = table.Flush() // a strings.Builder never fails
 	moreGroups(b, max(0, len(open)-maxListed), beyond)
 	b.WriteByte('\n')
 }
 
+// openLine is a part of a group that is not billed.
+type openLine struct {
+	metering.Group
+	units, where string
+}
+
 // openLines are the units of a group that are not billed and why.
-func openLines(g Balance) (lines []string) {
+func openLines(g Balance) (lines []openLine) {
+	add := func(units int64, where string) { lines = append(lines, openLine{g.Group, Thousands(units), where}) }
 	for _, p := range Places() {
 		for _, c := range causesOf(g, p) {
-			lines = append(lines, fmt.Sprintf("%9s\t%s: %s", Thousands(c.Units), p.Words(), c.Code))
+			where := p.Words() + ": " + c.Code
+			if c.over {
+				where += ", for good"
+			}
+			add(c.Units, where)
 		}
 	}
 	if g.Withdraw.Items > 0 {
-		lines = append(lines, fmt.Sprintf("%9s\twithdrawn: committed, and no longer in the rows", Thousands(g.Withdraw.Units)))
+		add(g.Withdraw.Units, "withdrawn: committed, and no longer in the rows")
 	}
 	if g.Stale > 0 {
-		lines = append(lines, fmt.Sprintf("%9s\tstale label: the next visit heals it", "0"))
+		add(0, "stale label: the next visit heals it")
 	}
 	if len(g.Findings) > 0 {
-		lines = append(lines, fmt.Sprintf("%9s\tin no place: see below", Thousands(g.Written.Units-g.Named())))
+		add(g.Written.Units-g.Named(), "in no place: see below")
 	}
 	return lines
 }

@@ -18,6 +18,7 @@ const (
 	CodeArrivedLate = "ArrivedAfterCommit"
 	CodeGrewLate    = "GrewAfterCommit"
 	CodeWaiting     = "Waiting"
+	CodeDropped     = Dropped
 )
 
 // What can be done, where many causes share it.
@@ -38,6 +39,8 @@ func Explain(p Place, reason string) Explanation {
 		return Explanation{CodeWaiting, "waits for its next visit", "Nothing: run the ledger again later."}
 	case p == Billed:
 		return Explanation{}
+	case p == Rejected && reason == Dropped:
+		return Explanation{CodeDropped, "an operator has given the row up", "Nothing: its units are not billed, and no command brings them back."}
 	case p == Late && strings.HasPrefix(reason, "Grew "):
 		return Explanation{CodeGrewLate, "the row grew after its hour was committed",
 			"awsmp late carry books the difference in the current hour, once. A longer MeteringLockHours leaves hours open for longer."}
@@ -53,6 +56,30 @@ func Explain(p Place, reason string) Explanation {
 		return Explanation{reason, "the Marketplace refused the call with this exception", atAWS + "Look the exception up in the BatchMeterUsage reference."}
 	}
 	return Explanation{reason, "the tables give this reason", "Look the status up in the runbook."}
+}
+
+// over ends the advice for units that time has run out for.
+const over = "Their hours can no longer be billed: no command brings these units back."
+
+// Explain is what a person is told about units of the cause: nothing that needs time where there is none.
+func (c Cause) Explain() Explanation {
+	e := Explain(c.Place, c.Reason)
+	if !c.Over {
+		return e
+	}
+	lasting := []string{}
+	if c.Place != DryRun {
+		for _, sentence := range strings.SplitAfter(e.Do, ". ") {
+			if i := strings.Index(sentence, " then awsmp "); i >= 0 {
+				sentence = strings.TrimRight(sentence[:i], ",;") + "."
+			}
+			if sentence = strings.TrimSpace(sentence); !strings.Contains(sentence, "awsmp ") && !strings.Contains(sentence, "can be billed") && sentence != "Past hours are closed for good." {
+				lasting = append(lasting, sentence)
+			}
+		}
+	}
+	e.Do = strings.Join(append(lasting, over), " ")
+	return e
 }
 
 // explanations are by reason, status or exception.

@@ -5,7 +5,7 @@ import "slices"
 // Document is a ledger as JSON. Field names are stable; amounts are whole numbers; places that are empty are there, with 0.
 type Document struct {
 	Balanced   bool                    `json:"balanced"`   // every written unit is in exactly one place
-	Licenses   []string                `json:"licenses"`   // covered, in order, at most 100,000
+	Licenses   []string                `json:"licenses"`   // covered, where hours are named those with usage in them, in order, at most 100,000
 	FoundBy    string                  `json:"foundBy"`    // how they were found
 	Groups     int                     `json:"groups"`     // of license, account, dimension and hour
 	Written    Amount                  `json:"written"`    // items: rows, or records that have none
@@ -36,6 +36,7 @@ type DocumentCause struct {
 	Code string `json:"code"` // stable
 	What string `json:"what"`
 	Do   string `json:"do"`
+	Over bool   `json:"over,omitempty"` // their hours can no longer be billed
 	Amount
 }
 
@@ -101,7 +102,7 @@ func documentPlaces(b Balance, all bool) map[Place]DocumentPlace {
 			continue
 		}
 		for _, c := range causesOf(b, p) {
-			place.Causes = append(place.Causes, DocumentCause{Code: c.Code, What: c.What, Do: c.Do, Amount: c.Amount})
+			place.Causes = append(place.Causes, DocumentCause{Code: c.Code, What: c.What, Do: c.Do, Over: c.over, Amount: c.Amount})
 		}
 		places[p] = place
 	}

@@ -40,7 +40,16 @@ func carryOf(row, record Item, now, target string) (Carry, RowObstacle) {
 		rec := RecordFromItem(record)
 		r = &rec
 	}
-	return CarryOf(RowFromItem(row), r, Rules{}, second(target), instant(now))
+	x, o := CarryOf(RowFromItem(row), r, Rules{}, second(target), instant(now))
+	x.Token = "token"
+	return x, o
+}
+
+// carriedEntry is an entry of a record's list.
+func carriedEntry(second string, quantity int64, with ...any) map[string]any {
+	return Item{
+		"at": "2026-03-10T15:30:00Z", AttrTimestamp: second, AttrQuantity: number(quantity), "to": buyer + "#api_calls#2026-03-10T15:20:01", "token": "earlier",
+	}.with(with...)
 }
 
 func TestOnlyLateUsageIsCarried(t *testing.T) {
@@ -84,6 +93,13 @@ func TestOnlyLateUsageIsCarried(t *testing.T) {
 		{"too much", grownItem().with(AttrQuantity, number(3+MaxQuantity+1)), coveringRecord(), carryNow, carryTarget, RowTooMuch},
 		{"as much as there may be", grownItem().with(AttrQuantity, number(3+MaxQuantity)), coveringRecord(), carryNow, carryTarget, ""},
 		{"too much, and all late", lateItem().with(AttrQuantity, number(MaxQuantity+1)), hourRecord(), carryNow, carryTarget, RowTooMuch},
+		{"put once more after it was carried", lateItem(), hourRecord().with(AttrCarried, []any{carriedEntry("2026-03-10T14:00:05", 3)}), carryNow, carryTarget, RowCarried},
+		{"put once more with more", lateItem().with(AttrQuantity, number(4)), hourRecord().with(AttrCarried, []any{carriedEntry("2026-03-10T14:00:05", 3)}), carryNow, carryTarget, ""},
+		{"that with allocations", lateItem().with(AttrQuantity, number(4), AttrAllocations, []any{allocation(4, "team", "a")}), hourRecord().with(AttrCarried, []any{carriedEntry("2026-03-10T14:00:05", 3)}), carryNow, carryTarget, RowTagged},
+		{"another second was carried", lateItem(), hourRecord().with(AttrCarried, []any{carriedEntry("2026-03-10T14:00:06", 3)}), carryNow, carryTarget, ""},
+		{"a grown row, put once more", grownItem(), coveringRecord().with(AttrCarried, []any{carriedEntry("2026-03-10T14:00:05", 2), carriedEntry("2026-03-10T14:00:05", 3)}), carryNow, carryTarget, RowCarried},
+		{"a list of the record that is none", lateItem(), hourRecord().with(AttrCarried, "x"), carryNow, carryTarget, RowForeign},
+		{"a list with an entry that is none", lateItem(), hourRecord().with(AttrCarried, []any{carriedEntry("2026-03-10T14:00:05", 0)}), carryNow, carryTarget, RowForeign},
 		{"a trace that is none", lateItem().with(AttrCarriedTo, "x"), hourRecord(), carryNow, carryTarget, RowForeign},
 
 		{"its own hour", lateItem(), hourRecord(), "2026-03-10T14:30:00Z", "2026-03-10T14:29:00", RowNotYet},
@@ -125,11 +141,17 @@ func TestTargetObstacle(t *testing.T) {
 		{"nothing is known", nil, nil, carryNow, ""},
 		{"active", nil, &Subscriber{Status: LifecycleActive}, carryNow, ""},
 		{"committed", &record, &Subscriber{Status: LifecycleActive}, carryNow, RowCommitted},
-		{"in its last hour", nil, &Subscriber{Status: LifecycleDeprovisioning, Expiry: expiry}, "2026-03-10T16:29:59Z", ""},
+		{"in its last hour", nil, &Subscriber{Status: LifecycleDeprovisioning, Expiry: expiry}, carryNow, ""},
+		{"flushed at 16:21, sent at 16:23", nil, &Subscriber{Status: LifecycleDeprovisioning, Expiry: instant("2026-03-10T16:23:01Z")}, carryNow, ""},
+		{"flushed at 16:21, sent too late", nil, &Subscriber{Status: LifecycleDeprovisioning, Expiry: instant("2026-03-10T16:23:00Z")}, carryNow, RowEnded},
+		{"the last flush is over", nil, &Subscriber{Status: LifecycleDeprovisioning, Expiry: expiry}, "2026-03-10T16:26:00Z", RowEnded},
+		{"it ends in the next hour", nil, &Subscriber{Status: LifecycleDeprovisioning, Expiry: instant("2026-03-10T17:02:00Z")}, "2026-03-10T16:55:00Z", ""},
+		{"flushed after its hour, sent too late", nil, &Subscriber{Status: LifecycleDeprovisioning, Expiry: instant("2026-03-10T17:02:00Z")}, "2026-03-10T16:58:00Z", RowEnded},
+		{"flushed after its hour", nil, &Subscriber{Status: LifecycleDeprovisioning, Expiry: instant("2026-03-10T17:04:00Z")}, "2026-03-10T16:58:00Z", ""},
 		{"after it", nil, &Subscriber{Status: LifecycleDeprovisioning, Expiry: expiry}, "2026-03-10T16:30:00Z", RowEnded},
 		{"inactive", nil, &Subscriber{Status: LifecycleInactive}, carryNow, RowEnded},
 	} {
-		if got := TargetObstacle(tt.current, tt.subscriber, instant(tt.now)); got != tt.want {
+		if got := TargetObstacle(tt.current, tt.subscriber, Rules{}, instant(tt.now)); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
@@ -147,7 +169,7 @@ func TestCarriedRow(t *testing.T) {
 	first := RowFromItem(row)
 	left := x.Apply(first)
 	targetKey := buyer + "#api_calls#" + carryTarget
-	entry := map[string]any{"at": carryNow, "to": targetKey, AttrQuantity: number(3)}
+	entry := map[string]any{"at": carryNow, "to": targetKey, AttrQuantity: number(3), "token": "token"}
 	want := row.with(AttrAllocations, without{}, AttrQuantity, number(0), AttrStatus, "Aggregated", AttrUpdatedAt, carryNow,
 		AttrStatusReason, "Aggregated total quantity 10 from 2 raw usage records", AttrCarriedTo, []any{entry})
 	if diff := cmp.Diff(want, left.Item()); diff != "" {
@@ -159,7 +181,13 @@ func TestCarriedRow(t *testing.T) {
 	if diff := cmp.Diff(wantTarget, x.Row().Item()); diff != "" {
 		t.Errorf("target (-want +got):\n%s", diff)
 	}
-	if !x.Holds(first) || x.Holds(left) || !x.Shows(left) || x.Shows(first) {
+	record := RecordFromItem(hourRecord())
+	noted := x.Note(record)
+	note := map[string]any{"at": carryNow, AttrTimestamp: "2026-03-10T14:00:05", AttrQuantity: number(3), "to": targetKey, "token": "token", AttrFlushes: number(1), "lapses": true}
+	if diff := cmp.Diff(hourRecord().with(AttrCarried, []any{note}, AttrUpdatedAt, carryNow, AttrCreatedAt, noted.CreatedAt), noted.Item()); diff != "" {
+		t.Errorf("record (-want +got):\n%s", diff)
+	}
+	if !x.Holds(first) || x.Holds(left) || !x.HoldsOf(record) || x.HoldsOf(noted) || !x.Shows(noted) || x.Shows(record) {
 		t.Error("the write is not done once")
 	}
 	if len(first.Allocations) != 2 || first.Other[AttrCarriedTo] != nil {
@@ -206,14 +234,28 @@ func TestCarriedGrowth(t *testing.T) {
 
 	more := NewFlush(groupH(), second("2026-03-10T14:00:05"), 2, "more").Apply(&left)
 	label, _ := Covered(more, 3, total)
-	late := label.Apply(more)
-	y, o := carryOf(late.Item(), coveringRecord(), "2026-03-10T17:00:00Z", "2026-03-10T17:00:00")
-	if o != "" || y.Quantity != 2 || x.Holds(late) || !x.Shows(late) || y.Shows(late) {
+	late, noted := label.Apply(more), x.Note(RecordFromItem(coveringRecord()))
+	y, o := carryOf(late.Item(), noted.Item(), "2026-03-10T17:00:00Z", "2026-03-10T17:00:00")
+	if o != "" || y.Quantity != 2 || x.Holds(late) || !x.Shows(noted) || y.Shows(noted) {
 		t.Fatalf("grown again: %q, %+v", o, y)
 	}
 	trace, _ := y.Apply(late).Other[AttrCarriedTo].([]any)
-	if len(trace) != 2 {
-		t.Errorf("trace %v", trace)
+	if list, _ := y.Note(noted).Carried(); len(trace) != 2 || len(list) != 2 {
+		t.Errorf("trace %v, list %v", trace, list)
+	}
+
+	// Set to what it was, and not added to: it bears its trace, and took no flush.
+	again := left
+	again.Quantity, again.Status = Units(8), LateUsage
+	if _, o := carryOf(again.Item(), noted.Item(), "2026-03-10T17:00:00Z", "2026-03-10T17:00:00"); o != RowCarried {
+		t.Errorf("set once more: %q", o)
+	}
+	// Put once more, and added to: only what was added is late.
+	grown := NewFlush(groupH(), second("2026-03-10T14:00:05"), 2, "more").Apply(&Row{License: again.License, SortKey: again.SortKey, Account: again.Account,
+		Dimension: again.Dimension, Timestamp: again.Timestamp, Quantity: Units(8)})
+	grown.Pending, grown.Status = "", LateUsage
+	if y, o := carryOf(grown.Item(), noted.Item(), "2026-03-10T17:00:00Z", "2026-03-10T17:00:00"); o != "" || y.Quantity != 2 {
+		t.Errorf("put once more and added to: %q, %+v", o, y)
 	}
 }
 
@@ -237,10 +279,29 @@ func TestCarryIsConditional(t *testing.T) {
 	if !x.Holds(RowFromItem(lateItem().with("note", "mine", AttrTTL, number(9), AttrUpdatedAt, "now"))) {
 		t.Error("what was not judged stands in the way")
 	}
-	other := x
-	other.Target++
-	if other.Shows(x.Apply(RowFromItem(lateItem()))) {
-		t.Error("a carry to another second is taken for this one")
+	record := RecordFromItem(hourRecord())
+	for name, change := range map[string][]any{
+		"another manifest":           {AttrManifest, "v1 1 10 60:10"},
+		"a manifest that is no text": {AttrManifest, number(1)},
+		"carried before":             {AttrCarried, []any{carriedEntry("2026-03-10T14:00:06", 3)}},
+		"another list":               {AttrCarried, true},
+	} {
+		if x.HoldsOf(RecordFromItem(hourRecord().with(change...))) {
+			t.Errorf("the record has %s: it is carried", name)
+		}
+	}
+	if !x.HoldsOf(RecordFromItem(hourRecord().with(AttrStatus, "CustomerNotSubscribed", AttrPending, "2026-03-10T14", AttrUpdatedAt, "now"))) {
+		t.Error("what was not judged of the record stands in the way")
+	}
+	for name, change := range map[string]func(*Carry){
+		"to another second":        func(x *Carry) { x.Target++ },
+		"of another quantity":      func(x *Carry) { x.Quantity++ },
+		"by another in one second": func(x *Carry) { x.Token = "another" },
+	} {
+		other := x
+		if change(&other); other.Shows(x.Note(record)) {
+			t.Errorf("a carry %s is taken for this one", name)
+		}
 	}
 }
 
@@ -267,9 +328,9 @@ func TestCarryConservesUnits(t *testing.T) {
 		switch {
 		case err != nil, r.Pending != "", r.Status != LateUsage:
 			t.Fatalf("carried: %+v", r)
-		case !x.Holds(r), x.Holds(left), !x.Shows(left):
+		case !x.Holds(r), x.Holds(left), !x.HoldsOf(rec), x.HoldsOf(x.Note(rec)), !x.Shows(RecordFromItem(x.Note(rec).Item())):
 			t.Fatalf("not done once: %+v", r)
-		case left.Quantity.N+target.Quantity.N != r.Quantity.N, target.Quantity.N < 1, left.Quantity != Units(committed):
+		case rec.Other[AttrCarried] == nil && left.Quantity.N+target.Quantity.N != r.Quantity.N, target.Quantity.N < 1, left.Quantity != Units(committed):
 			t.Fatalf("%d became %d and %d, of which %d is committed", r.Quantity.N, left.Quantity.N, target.Quantity.N, committed)
 		case target.Validate(now) != "", target.Pending != HourOf(now).String(), target.Status != "", target.SortKey != x.TargetKey():
 			t.Fatalf("target %+v", target)

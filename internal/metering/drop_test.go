@@ -24,9 +24,48 @@ func TestF9OnlyRejectedRowsAreDropped(t *testing.T) {
 		"expired":                   {[]any{AttrStatus, "AggregationExpired"}, RowNotRejected},
 		"dropped":                   {[]any{AttrDropped, true}, RowDropped},
 	} {
-		if _, got := DropOf(RowFromItem(rejectedItem().with(tt.pairs...)), now); got != tt.want {
+		if _, got := DropOf(RowFromItem(rejectedItem().with(tt.pairs...)), nil, now); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
+	}
+}
+
+// A row that its hour's record holds is billed, whatever the row says until the next visit labels it.
+func TestDropOfACoveredRow(t *testing.T) {
+	t.Parallel()
+	now := instant("2026-03-10T16:00:00Z")
+	r := RowFromItem(rejectedItem())
+	free, o := DropOf(r, nil, now)
+	if o != "" {
+		t.Fatal(o)
+	}
+	other := rejectedItem().with(AttrRowKey, "no key")
+	for name, tt := range map[string]struct {
+		row    Item
+		record Item
+		want   RowObstacle
+	}{
+		"it holds the row":                  {rejectedItem(), recordItem().with(AttrManifest, "v1 1 3 5:3"), RowCovered},
+		"with another quantity":             {rejectedItem(), recordItem().with(AttrManifest, "v1 1 2 5:2"), RowCovered},
+		"it holds another row":              {rejectedItem(), recordItem().with(AttrManifest, "v1 1 3 6:3"), ""},
+		"it has no manifest":                {rejectedItem(), recordItem().with(AttrManifest, without{}), ""},
+		"its manifest cannot be read":       {rejectedItem(), recordItem().with(AttrManifest, "v2"), RowManifest},
+		"its manifest is no text":           {rejectedItem(), recordItem().with(AttrManifest, number(1)), RowManifest},
+		"of another hour":                   {rejectedItem(), recordItem().with(AttrRecordKey, "111122223333#api_calls#2026-03-10T15", AttrManifest, "v1 1 3 5:3"), ""},
+		"of another license":                {rejectedItem(), recordItem().with(AttrLicense, "product-1", AttrManifest, "v1 1 3 5:3"), ""},
+		"the row's key names no group":      {other, recordItem().with(AttrManifest, "v1 1 3 5:3"), ""},
+		"what stands against the row first": {rejectedItem().with(AttrPending, "2026-03-10T14"), recordItem().with(AttrManifest, "v1 1 3 5:3"), RowWaiting},
+	} {
+		record := RecordFromItem(tt.record)
+		if _, got := DropOf(RowFromItem(tt.row), &record, now); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+		if tt.row[AttrRowKey] == r.SortKey && tt.want != RowWaiting && free.Late(&record) != tt.want {
+			t.Errorf("%s, found after the write: %q, want %q", name, free.Late(&record), tt.want)
+		}
+	}
+	if free.Late(nil) != "" {
+		t.Error("no record is in the way")
 	}
 }
 
@@ -35,7 +74,7 @@ func TestDroppedRow(t *testing.T) {
 	t.Parallel()
 	now := instant("2026-03-10T16:00:00Z")
 	first := RowFromItem(rejectedItem().with(AttrQuantity, "abc", AttrDropped, "no"))
-	x, o := DropOf(first, now)
+	x, o := DropOf(first, nil, now)
 	if o != "" {
 		t.Fatal(o)
 	}
@@ -46,6 +85,10 @@ func TestDroppedRow(t *testing.T) {
 	}
 	if !x.Holds(first) || x.Holds(dropped) || !x.Shows(dropped) || x.Shows(first) {
 		t.Error("the write is not done once")
+	}
+	mine := x
+	if mine.Token = "mine"; mine.Made(dropped) || x.Made(mine.Apply(first)) || !mine.Made(mine.Apply(first)) || mine.Made(first) {
+		t.Error("of two who drop it in one second, one takes the other's write for his own")
 	}
 	if first.Dropped || first.Other[AttrDropped] != "no" {
 		t.Error("the row that was judged has changed")
@@ -80,7 +123,7 @@ func TestDroppedIsNeverFolded(t *testing.T) {
 	now, dropped := instant("2026-03-10T16:00:00Z"), 0
 	rapid.Check(t, func(t *rapid.T) {
 		r := RowFromItem(drawItem(t, rejectedItem(), drawSome(t, rowAttributes)))
-		x, o := DropOf(r, now)
+		x, o := DropOf(r, nil, now)
 		if o != "" {
 			return
 		}

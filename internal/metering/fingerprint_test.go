@@ -54,6 +54,8 @@ func TestFingerprintSeesWhatWasJudged(t *testing.T) {
 		{"row", rowItem(), row, AttrUpdatedAt, true, []any{"now"}},
 		{"row", rowItem(), row, AttrTTL, true, []any{number(1)}},
 		{"row", rowItem(), row, AttrFlushes, true, []any{[]any{"token"}}},
+		{"row", rowItem(), row, AttrRecalled, false, []any{[]any{map[string]any{"at": "now"}}, []any{map[string]any{"at": "now"}, map[string]any{"at": "then"}}}},
+		{"row", rowItem(), row, AttrRecalled, true, []any{[]any{}, "never", nil}}, // never let wait again: as a release without recalls judges it
 		{"record", recordItem(), record, AttrAccount, false, []any{"111122223334", without{}}},
 		{"record", recordItem(), record, AttrDimension, false, []any{"api", number(1)}},
 		{"record", recordItem(), record, AttrHour, false, []any{"2026-03-10T15", without{}}},

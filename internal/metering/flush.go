@@ -46,6 +46,7 @@ var (
 	ErrRowFull          = fmt.Errorf("the row has taken %d flushes, the most that one row takes", MaxFlushes)
 	ErrRowQuantity      = fmt.Errorf("the row's quantity would exceed %d", MaxQuantity)
 	ErrRowIdentifier    = errors.New("the row is of another customer: its customerIdentifier differs")
+	ErrRowDropped       = errors.New("the row was dropped by an operator, so nothing that is added to it would ever be billed")
 	ErrRowAllocations   = fmt.Errorf("the row would hold more than %d allocations", maxAllocations)
 )
 
@@ -65,6 +66,8 @@ func (f Flush) Refused(old *Row) error {
 	_, oddIdentifier := old.Other[AttrCustomerIdentifier]
 	tagged := odd || len(old.Allocations) > 0
 	switch held := old.Quantity; {
+	case old.Dropped:
+		return ErrRowDropped
 	case oddIdentifier, old.CustomerIdentifier != f.CustomerIdentifier:
 		return ErrRowIdentifier
 	case noNumber, held.N < 0:

@@ -112,6 +112,9 @@ func TestFlushRefused(t *testing.T) {
 		{"more allocations than a row takes", newFlush(1, some), row(func(r *Row) { r.Allocations = make([]Allocation, maxAllocations) }), ErrRowAllocations},
 		{"of another customer", newFlush(1), row(func(r *Row) { r.CustomerIdentifier = "c-2" }), ErrRowIdentifier},
 		{"of nobody who can be read", newFlush(1), row(func(r *Row) { r.Other = Item{AttrCustomerIdentifier: number(2)} }), ErrRowIdentifier},
+		{"to a dropped row", newFlush(1), row(func(r *Row) { r.Dropped = true }), ErrRowDropped},
+		{"nothing, to a dropped row", newFlush(0), row(func(r *Row) { r.Dropped = true }), ErrRowDropped},
+		{"to a row that says something else of it", newFlush(1), row(func(r *Row) { r.Other = Item{AttrDropped: "no"} }), nil},
 		{"one flush more", newFlush(1), row(func(r *Row) { r.Flushes = full[1:] }), nil},
 		{"one flush too many", newFlush(1), row(func(r *Row) { r.Flushes = full }), ErrRowFull},
 	} {

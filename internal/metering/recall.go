@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// AttrRecalled is a row's trace of its recalls: a list of what it had ended with and when it was let wait again. No other rule reads it, so
-// it stands among the attributes that are kept as they are.
+// AttrRecalled is a row's trace of its recalls: a list of what it had ended with and when it was let wait again. It stands
+// among the attributes that are kept as they are; of the other rules only the row's fingerprint reads it.
 const AttrRecalled = "recalled"
 
 // RecallOf is the write that lets a rejected row wait again, or why it may not: it has been mended in its place, or what it was rejected for
@@ -60,6 +60,7 @@ func rejectedObstacle(r Row) RowObstacle {
 // Recall is one conditional write that lets a rejected row wait again.
 type Recall struct {
 	License, SortKey string
+	Token            string // this write's own, as that of a Carry
 
 	// The condition: the row is exactly as it was judged.
 	Fingerprint string
@@ -80,7 +81,7 @@ func (x Recall) Holds(r Row) bool {
 // Shows reports whether the row was already recalled by this very write, whatever became of it since: a write whose answer was lost.
 func (x Recall) Shows(r Row) bool {
 	entry := traced(r.Other, AttrRecalled, x.Times)
-	return entry[attrTracedAt] == traceTime(x.At)
+	return entry[attrTracedAt] == traceTime(x.At) && tokenOf(entry) == x.Token
 }
 
 // Apply is the row after the recall.
@@ -89,6 +90,7 @@ func (x Recall) Apply(r Row) Row {
 	entry.text(attrTracedAt, traceTime(x.At))
 	entry.text(AttrStatus, string(r.Status))
 	entry.text(AttrStatusReason, r.StatusReason)
+	entry.text(attrToken, x.Token)
 	r.Other = tracing(r.Other, AttrRecalled, entry)
 	r.Pending, r.Status, r.StatusReason = x.Hour.String(), "", ""
 	r.CreatedAt, r.UpdatedAt = stamp(r.CreatedAt, x.At)
@@ -97,6 +99,14 @@ func (x Recall) Apply(r Row) Row {
 
 // attrTracedAt is when, in an entry of a trace; the rest of an entry bears the names that the item's own attributes have.
 const attrTracedAt = "at"
+
+// attrToken is the token of the write that an entry is of.
+const attrToken = "token"
+
+func tokenOf(entry map[string]any) string {
+	token, _ := entry[attrToken].(string)
+	return token
+}
 
 func traceTime(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
@@ -110,7 +120,7 @@ func traceOf(other Item, attribute string) (trace []any, ours bool) {
 // traced is an entry of a trace, nil where there is none.
 func traced(other Item, attribute string, i int) map[string]any {
 	trace, _ := traceOf(other, attribute)
-	if i >= len(trace) {
+	if i < 0 || i >= len(trace) {
 		return nil
 	}
 	entry, _ := trace[i].(map[string]any)

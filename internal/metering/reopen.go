@@ -173,6 +173,7 @@ func SaleTaken(r Record) bool {
 // Reopen is one conditional write that lets a refused record wait again.
 type Reopen struct {
 	License, SortKey string
+	Token            string // this write's own, as that of a Carry
 
 	// The condition: the record is exactly as it was judged.
 	Fingerprint string
@@ -199,7 +200,7 @@ func (x Reopen) Holds(r Record) bool {
 // Shows reports whether the record was already reopened by this very write, whatever became of it since: a write whose answer was lost.
 func (x Reopen) Shows(r Record) bool {
 	entry := traced(r.Other, AttrReopened, x.Times)
-	return entry[attrTracedAt] == traceTime(x.At) && entry[AttrStatus] == string(x.Status)
+	return entry[attrTracedAt] == traceTime(x.At) && entry[AttrStatus] == string(x.Status) && tokenOf(entry) == x.Token
 }
 
 // Apply is the record after the reopening.
@@ -209,6 +210,7 @@ func (x Reopen) Apply(r Record) Record {
 	entry.text(AttrStatus, string(r.Status))
 	entry.text(AttrStatusReason, r.StatusReason)
 	entry.text(AttrRecordID, r.MeteringRecordID)
+	entry.text(attrToken, x.Token)
 	r.Other = tracing(r.Other, AttrReopened, entry)
 	r.Pending, r.Status, r.StatusReason, r.MeteringRecordID = x.Hour.String(), "", "", ""
 	r.SentQuantity, r.SentSecond = Quantity{}, ""

@@ -170,6 +170,11 @@ func TestReopenedRecord(t *testing.T) {
 		t.Error("the record that was judged has changed")
 	}
 
+	mine := x
+	if mine.Token = "mine"; mine.Shows(again) || x.Shows(mine.Apply(first)) || !mine.Shows(mine.Apply(first)) {
+		t.Error("of two who reopen it in one second, one takes the other's write for his own")
+	}
+
 	refused := FinishWith(Verdict{Record: again, Sent: again.Usage(), Status: RejectedClientSide, Reason: "InvalidLicenseException"}, 0, instant("2026-03-10T16:03:00Z")).Apply(again)
 	y, o := ReopenOf(refused, Rules{}, instant("2026-03-10T17:00:00Z"))
 	if o != "" {

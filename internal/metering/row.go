@@ -1,6 +1,7 @@
 package metering
 
 import (
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -75,7 +76,8 @@ func (r Row) Item() Item {
 
 // Fingerprint stands for everything that a verdict on the row rests on: its identity, quantity and allocations as they
 // were read. A label whose fingerprint no longer fits is not written, so a row that its seller has just mended is never
-// stamped with the old fault.
+// stamped with the old fault. So is one that an operator has let wait again, though nothing of it was changed: how often that was
+// done counts too. A row that never was has the fingerprint that releases without recalls give it.
 func (r Row) Fingerprint() string { return r.fingerprint().String() }
 
 func (r Row) fingerprint() *fingerprint {
@@ -84,6 +86,9 @@ func (r Row) fingerprint() *fingerprint {
 	f.quantity(r.Quantity)
 	f.allocations(r.Allocations)
 	f.raw(r.Other, AttrAccount, AttrDimension, AttrTimestamp, AttrCustomerIdentifier, AttrQuantity, AttrAllocations)
+	if trace, _ := traceOf(r.Other, AttrRecalled); len(trace) > 0 {
+		f.text(AttrRecalled, strconv.Itoa(len(trace)))
+	}
 	return f
 }
 

@@ -17,6 +17,9 @@ const (
 	RowNoRecord    RowObstacle = "NoRecord"
 	RowManifest    RowObstacle = "ManifestUnreadable"
 	RowNotYet      RowObstacle = "HourNotOver"
+	RowCarried     RowObstacle = "CarriedAlready"
+	RowTwin        RowObstacle = "SecondOfASale"
+	RowFull        RowObstacle = "NoRoomForItsTrace" // found by the write
 	RowTarget      RowObstacle = "NotTheCurrentHour"
 	RowTooMuch     RowObstacle = "QuantityOutOfRange"
 	RowCommitted   RowObstacle = "CurrentHourCommitted"
@@ -29,8 +32,8 @@ const (
 // RowObstacles lists every obstacle once, in the order in which they are shown.
 func RowObstacles() []RowObstacle {
 	return []RowObstacle{
-		RowOver, RowEnded, RowCommitted, RowLegacy, RowTagged, RowTooMuch, RowFault, RowManifest, RowNoRecord, RowForeign, RowTarget, RowTaken,
-		RowChanged, RowNotYet, RowCovered, RowDropped, RowWaiting, RowNotRejected, RowNotLate,
+		RowOver, RowEnded, RowCommitted, RowTwin, RowLegacy, RowTagged, RowTooMuch, RowFull, RowFault, RowManifest, RowNoRecord, RowForeign, RowTarget, RowTaken,
+		RowChanged, RowNotYet, RowCarried, RowCovered, RowDropped, RowWaiting, RowNotRejected, RowNotLate,
 	}
 }
 
@@ -58,7 +61,7 @@ func (o RowObstacle) Why() string {
 	case RowNoRecord:
 		return "its hour has no record: it is not late, the next visit of its hour takes it"
 	case RowManifest:
-		return "what its hour's record was summed from cannot be read, so what is late cannot be told: bring the record back from a backup"
+		return "what its hour's record was summed from cannot be read, so what is late or billed of it cannot be told: bring the record back from a backup"
 	case RowNotYet:
 		return "its own hour is not over: there is no later one that it could be booked in"
 	case RowTarget:
@@ -67,8 +70,14 @@ func (o RowObstacle) Why() string {
 		return "more than one record can hold: book it in parts"
 	case RowCommitted:
 		return "the current hour is committed already: booked there, it would be late again"
+	case RowCarried:
+		return "what is late of it was carried already, as its hour's record says; the row was written again"
+	case RowTwin:
+		return ObstacleTwin.Why()
+	case RowFull:
+		return "its trace, which it and its hour's record keep, has no room left in them: book it anew by hand"
 	case RowEnded:
-		return "its license has ended: the current hour can no longer be billed"
+		return "its license has ended, or ends before the current hour could be flushed and sent: it can no longer be billed"
 	case RowForeign:
 		return "not as the pipeline leaves a row: look at it in the table"
 	case RowChanged:

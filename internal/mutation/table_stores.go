@@ -92,9 +92,15 @@ func dynamodbTables() []mutation {
 			},
 			mutation{
 				name:   "a judged label does not ask what changed",
-				old:    "		c.unchanged(item, rowJudgement()...)\n",
+				old:    "	c.unchanged(item, rowJudgement()...)\n",
 				new:    "",
 				breaks: "A row that its seller mends in that moment is stamped with the old fault and is never billed.",
+			},
+			mutation{
+				name:   "a judged label does not ask for recalls",
+				old:    "		c.grown(metering.AttrRecalled, len(trace.Value))\n	} else {\n		c.unchanged(item, metering.AttrRecalled)\n	}\n",
+				new:    "		_ = trace\n	}\n",
+				breaks: "A row that an operator lets wait again in that moment is rejected by a message of before.",
 			},
 			mutation{
 				name:   "the marker stays",
@@ -155,8 +161,14 @@ func dynamodbTables() []mutation {
 				breaks: "The row is found by no stage, and its usage is never billed.",
 			},
 			mutation{
+				name:   "a dropped row takes a flush",
+				old:    "	c.absent(metering.AttrDropped)\n",
+				new:    "",
+				breaks: "The writer is told that its usage is written, into a row that takes part in no sum: it is never billed.",
+			},
+			mutation{
 				name:   "an uncommon row is flushed without a condition",
-				old:    "	c.unchanged(old, metering.AttrQuantity, metering.AttrFlushes, metering.AttrAllocations, metering.AttrCustomerIdentifier)\n",
+				old:    "	c.unchanged(old, metering.AttrQuantity, metering.AttrFlushes, metering.AttrAllocations, metering.AttrCustomerIdentifier, metering.AttrDropped)\n",
 				new:    "",
 				breaks: "Of two writers at once one replaces the other's quantity, which is lost.",
 			},

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
@@ -188,6 +189,7 @@ func (r *Retrier) reopen(ctx context.Context, batch []candidate, dry bool) error
 		case dry:
 			return nil
 		}
+		c.write.Token = rand.Text()
 		out, err := r.Records.ReopenRecord(ctx, c.write)
 		switch {
 		case err != nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/awsmp/metering/internal/metering"
@@ -78,7 +79,16 @@ func (w *world) drop(ctx context.Context, b buyer) {
 		if err != nil {
 			return
 		}
-		if x, o := metering.DropOf(r, w.Now()); o == "" && r.Validate(w.Now()) != "" {
+		if r.Validate(w.Now()) == "" {
+			continue
+		}
+		var record *metering.Record
+		if key, reason := metering.ParseRowKey(r.SortKey); reason == "" {
+			if record, err = w.tables.Record(ctx, key.Group(r.License)); err != nil {
+				continue
+			}
+		}
+		if x, o := metering.DropOf(r, record, w.Now()); o == "" {
 			_, _ = w.tables.DropRow(ctx, x)
 		}
 	}
@@ -105,7 +115,7 @@ func (w *world) carry(ctx context.Context, b buyer) {
 			continue
 		}
 		subscriber, err := w.tables.Store.Subscriber(ctx, b.license, b.account)
-		if err != nil || metering.TargetObstacle(open, subscriber, w.Now()) != "" {
+		if err != nil || metering.TargetObstacle(open, subscriber, w.plan.rules, w.Now()) != "" {
 			continue
 		}
 		for offset := range 60 {
@@ -113,6 +123,8 @@ func (w *world) carry(ctx context.Context, b buyer) {
 			if o != "" {
 				break
 			}
+			w.carries++
+			x.Token = strconv.Itoa(w.carries)
 			out, err := w.tables.CarryRow(ctx, x)
 			if taken := err == nil && !out.Done && out.Old != nil && x.Holds(*out.Old); !taken {
 				break
@@ -190,11 +202,12 @@ func (c *checker) carry(ctx context.Context, x metering.Carry, write func(contex
 	key, _ := metering.ParseRowKey(x.SortKey)
 	source, _ := c.store.Row(ctx, x.License, x.SortKey)
 	target, _ := c.store.Row(ctx, x.License, x.TargetKey())
+	record, _ := c.store.Record(ctx, key.Group(x.License))
 	out, err := write(ctx, x)
 	left, _ := c.store.Row(ctx, x.License, x.SortKey)
 	gained, _ := c.store.Row(ctx, x.License, x.TargetKey())
 	switch {
-	case err != nil || !out.Done || source != nil && x.Shows(*source):
+	case err != nil || !out.Done || record != nil && x.Shows(*record):
 		return out, err
 	case source == nil || target != nil || left == nil || gained == nil:
 		c.fail(RuleGhost, key.Group(x.License), "row %s was carried to %s, and one of them should not be there", x.SortKey, x.TargetKey())

@@ -38,6 +38,7 @@ type world struct {
 	violation *Violation
 	flushes   map[string]error // by token: what the writer was told
 	effects   int
+	carries   int // that operators tried: each has its own token
 	service   int // draws of the simulator at this instant
 	serviceAt time.Time
 }

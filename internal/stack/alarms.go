@@ -107,25 +107,23 @@ func (s *Stack) alarmTroubles(ctx context.Context) ([]desk.Finding, error) {
 
 // aboutAlarms says what is wrong with alarms of one side, of many in one sentence under the name of the most urgent.
 func (s *Stack) aboutAlarms(side where, lost, silent, mute []string) (findings []desk.Finding) {
+	about := func(names []string, what, fix string) {
+		findings = append(findings, desk.Finding{Alarm: names[0], Kind: desk.KindAlarms, What: several("alarm", names) + " " + what, Fix: fix})
+	}
 	if len(lost) > 0 {
-		findings = append(findings, desk.Finding{Alarm: lost[0], What: several("alarm", lost) + " missing: nobody is told", Fix: s.mend(side)})
+		about(lost, "missing: nobody is told", s.mend(side))
 	}
 	if len(silent) > 0 {
 		topic := "arn:" + s.partition() + ":sns:" + s.at(side).region + ":" + s.account() + ":awsmp-alerts"
-		findings = append(findings, desk.Finding{
-			Alarm: silent[0], What: several("alarm", silent) + " without an action: nobody is told. Make a topic, and subscribe to it whoever is to hear",
-			Fix: "aws sns create-topic" + s.regionFlag(side) + " --name awsmp-alerts && " + s.setting(side, "AlertsTopicArn="+topic),
-		})
+		about(silent, "without an action: nobody is told. Make a topic, and subscribe to it whoever is to hear",
+			"aws sns create-topic"+s.regionFlag(side)+" --name awsmp-alerts && "+s.setting(side, "AlertsTopicArn="+topic))
 	}
 	if len(mute) > 0 {
 		names := make([]string, len(mute))
 		for i, name := range mute {
 			names[i] = s.named(name, side)
 		}
-		findings = append(findings, desk.Finding{
-			Alarm: mute[0], What: several("alarm", mute) + " switched off: nobody is told",
-			Fix: "aws cloudwatch enable-alarm-actions" + s.regionFlag(side) + " --alarm-names " + strings.Join(names, " "),
-		})
+		about(mute, "switched off: nobody is told", "aws cloudwatch enable-alarm-actions"+s.regionFlag(side)+" --alarm-names "+strings.Join(names, " "))
 	}
 	return findings
 }

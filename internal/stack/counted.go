@@ -27,18 +27,42 @@ func counted() []metering.Metric {
 	}
 }
 
+// question is a metric that is asked for, as a whole or for one cause.
+type question struct {
+	metric metering.Metric
+	cause  string
+}
+
+// questions are all metrics as a whole, and what is in doubt of what has expired: it may be billed, and nobody may book it again.
+func questions() (list []question) {
+	for _, m := range counted() {
+		list = append(list, question{metric: m})
+	}
+	return append(list, question{metering.MetricSubmissionExpired, metering.VerdictUnknown})
+}
+
+// dimensions are those under which the functions publish it. Only a stack that is live can be in doubt.
+func (q question) dimensions(product string) []types.Dimension {
+	list := []types.Dimension{{Name: aws.String(telemetry.DimensionProductCode), Value: &product}}
+	if q.cause != "" {
+		list = append(list, types.Dimension{Name: aws.String(telemetry.DimensionMeteringMode), Value: aws.String("live")},
+			types.Dimension{Name: aws.String(telemetry.DimensionReason), Value: &q.cause})
+	}
+	return list
+}
+
 // Counted are the metrics of the product between two instants, in whole hours, by the hour in which they were counted: in order, and without what is 0. It is one
 // question of some forty metrics, at $0.01 a thousand (Amazon CloudWatch pricing, GetMetricData).
 func (s *Stack) Counted(ctx context.Context, from, to time.Time) ([]desk.Count, error) {
-	metrics := counted()
+	asked := questions()
 	var ask []types.MetricDataQuery
-	for i, m := range metrics {
+	for i, q := range asked {
 		for _, of := range []struct{ kind, suffix string }{{"items", ""}, {"units", "Units"}} {
 			ask = append(ask, types.MetricDataQuery{Id: aws.String(fmt.Sprintf("%s%d", of.kind, i)), MetricStat: &types.MetricStat{
 				Period: aws.Int32(3600), Stat: aws.String("Sum"),
 				Metric: &types.Metric{
-					Namespace: aws.String(telemetry.Namespace), MetricName: aws.String(string(m) + of.suffix),
-					Dimensions: []types.Dimension{{Name: aws.String(telemetry.DimensionProductCode), Value: aws.String(s.ProductCode)}},
+					Namespace: aws.String(telemetry.Namespace), MetricName: aws.String(string(q.metric) + of.suffix),
+					Dimensions: q.dimensions(s.ProductCode),
 				},
 			}})
 		}
@@ -67,7 +91,7 @@ func (s *Stack) Counted(ctx context.Context, from, to time.Time) ([]desk.Count, 
 			for n, at := range r.Timestamps[:min(len(r.Timestamps), len(r.Values))] {
 				k := key{metering.HourOf(at), i}
 				c := found[k]
-				c.Hour, c.Metric = k.hour, metrics[i]
+				c.Hour, c.Metric, c.Cause = k.hour, asked[i].metric, asked[i].cause
 				if kind == "items" {
 					c.Items += int64(math.Round(r.Values[n]))
 				} else {

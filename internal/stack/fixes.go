@@ -89,7 +89,7 @@ func (s *Stack) arn(service string, side where, resource string) string {
 	return strings.Join([]string{"arn", s.partition(), service, s.at(side).region, s.account(), resource}, ":")
 }
 
-// several is a thing, or several, with the verb: "alarm usage-late is", "33 alarms (usage-late, … ) are".
+// several is a thing, or several, with the verb: "alarm usage-late is", "33 alarms (work-age, usage-late, cleanup-age and 30 more) are".
 func several(noun string, names []string) string {
 	const shown = 3
 	switch n := len(names); {
@@ -98,6 +98,6 @@ func several(noun string, names []string) string {
 	case n <= shown:
 		return fmt.Sprintf("%ss %s and %s are", noun, strings.Join(names[:n-1], ", "), names[n-1])
 	default:
-		return fmt.Sprintf("%s (%s, …) are", ledger.Counted(int64(n), noun), strings.Join(names[:shown], ", "))
+		return fmt.Sprintf("%s (%s and %d more) are", ledger.Counted(int64(n), noun), strings.Join(names[:shown], ", "), n-shown)
 	}
 }

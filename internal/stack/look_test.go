@@ -123,10 +123,10 @@ func counted(t *testing.T, w *world) {
 		t.Errorf("%v are counted from the start", got)
 	}
 	hour := metering.HourOf(now.Add(-2 * time.Hour))
-	put := func(product string, m metering.Metric, suffix string, at time.Time, n float64) {
+	put := func(product string, m metering.Metric, suffix string, at time.Time, n float64, more ...cloudwatchtypes.Dimension) {
 		must[*cloudwatch.PutMetricDataOutput](t)(w.cloudwatch.PutMetricData(t.Context(), &cloudwatch.PutMetricDataInput{
 			Namespace: aws.String(telemetry.Namespace), MetricData: []cloudwatchtypes.MetricDatum{{
-				MetricName: aws.String(string(m) + suffix), Timestamp: &at, Value: &n, Dimensions: []cloudwatchtypes.Dimension{{Name: aws.String("ProductCode"), Value: &product}},
+				MetricName: aws.String(string(m) + suffix), Timestamp: &at, Value: &n, Dimensions: append([]cloudwatchtypes.Dimension{{Name: aws.String("ProductCode"), Value: &product}}, more...),
 			}},
 		}))
 	}
@@ -137,8 +137,11 @@ func counted(t *testing.T, w *world) {
 	put(own, metering.MetricRowLate, "", hour.Start().Add(time.Minute), 1)
 	put(own, metering.MetricBilled, "", hour.End(), 5)
 	put("another", metering.MetricBilled, "", hour.End(), 50)
+	put(own, metering.MetricSubmissionExpired, "Units", hour.End(), 90,
+		cloudwatchtypes.Dimension{Name: aws.String("MeteringMode"), Value: aws.String("live")}, cloudwatchtypes.Dimension{Name: aws.String("Reason"), Value: aws.String("VerdictUnknown")})
 	want := []desk.Count{
 		{Hour: hour, Metric: metering.MetricRowLate, Items: 1}, {Hour: hour, Metric: metering.MetricBilled, Items: 3, Units: 700}, {Hour: hour + 1, Metric: metering.MetricBilled, Items: 5},
+		{Hour: hour + 1, Metric: metering.MetricSubmissionExpired, Cause: metering.VerdictUnknown, Units: 90},
 	}
 	if diff := cmp.Diff(want, must[[]desk.Count](t)(w.Counted(t.Context(), now.Add(-24*time.Hour), now))); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)

@@ -41,14 +41,13 @@ func (s *Stack) refuse(class awsapi.Class, hint, format string, args ...any) err
 
 // missing says which stacks there are instead, where the caller may list them.
 func (s *Stack) missing(ctx context.Context) error {
-	elsewhere := "name the Region that it is in with --region, or list what is here: " + s.listCommand()
 	names, err := s.others(ctx)
 	if err != nil || len(names) == 0 {
-		return s.refuse(awsapi.Missing, elsewhere, "there is no such stack in %s", s.Region)
+		return s.refuse(awsapi.Missing, s.listCommand(), "there is no such stack in %s, and --region names another Region", s.Region)
 	}
 	hint := "--stack " + names[0] + " --region " + s.Region
 	if len(names) > 1 {
-		hint = "one of these with --stack, or another Region with --region: " + strings.Join(names, " ")
+		return s.refuse(awsapi.Missing, s.listCommand(), "there is no such stack in %s; there are %s", s.Region, strings.Join(names, ", "))
 	}
 	return s.refuse(awsapi.Missing, hint, "there is no such stack in %s", s.Region)
 }

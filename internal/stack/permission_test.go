@@ -140,7 +140,7 @@ func permissions(t *testing.T, w *world) {
 	if out, err := tables.CarryRow(t.Context(), carry); err != nil || !out.Done {
 		t.Errorf("carried: %+v, %v", out, err)
 	}
-	drop, o := metering.DropOf(rejected, now)
+	drop, o := metering.DropOf(rejected, nil, now)
 	if o != "" {
 		t.Fatal(o)
 	}

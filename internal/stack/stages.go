@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,13 +18,21 @@ import (
 )
 
 const (
-	// lastHour is how far back runs are counted, and lastDay how far back the last one is looked for.
-	lastHour, lastDay = time.Hour, 24 * time.Hour
-	// logPages is how many pages of a function's log are read at most. Each is up to 1 MB or 10,000 lines (Amazon CloudWatch Logs API reference, FilterLogEvents).
+	// lastHour is how far back runs are counted.
+	lastHour = time.Hour
+	// logPages is how many pages of a slice of a function's log are read at most. Each is up to 1 MB or 10,000 lines (Amazon CloudWatch Logs API reference, FilterLogEvents).
 	logPages = 20
+	// leastSlice is the shortest slice that is tried where a longer one has more pages.
+	leastSlice = time.Minute
 	// aRound is how long before the last run others count as of the same round: slices that start together, batches that are handled side by side.
 	aRound = time.Minute
 )
+
+// backwards is how far back the last run is looked for, one after the other. A log is read forwards in time, so that of a long slice the end, which says
+// what ran last, would be what is left out.
+func backwards() []time.Duration {
+	return []time.Duration{10 * time.Minute, lastHour, 4 * time.Hour, 24 * time.Hour}
+}
 
 // ends are the lines by which a run's end is found: those of the functions, and those of AWS Lambda where it ended a run.
 const ends = `?"run ended" ?"run failed" ?"Task timed out" ?"Runtime exited"`
@@ -31,37 +40,68 @@ const ends = `?"run ended" ?"run failed" ?"Task timed out" ?"Runtime exited"`
 // Stages are the functions that move usage, with what their logs say. A function without a log has its next run alone. A list and an error may come together, as of Queues.
 func (s *Stack) Stages(ctx context.Context) ([]desk.Stage, error) {
 	all := slices.DeleteFunc(s.functions(), func(f function) bool { return len(f.says) == 0 })
-	return sideBySide(ctx, len(all), func(ctx context.Context, i int) (desk.Stage, error) { return s.stageOf(ctx, all[i]) })
+	stopped, _ := s.Stopped(ctx) // Troubles asks too, and says what it may not see
+	return sideBySide(ctx, len(all), func(ctx context.Context, i int) (desk.Stage, error) { return s.stageOf(ctx, all[i], stopped) })
 }
 
-func (s *Stack) stageOf(ctx context.Context, f function) (desk.Stage, error) {
+func (s *Stack) stageOf(ctx context.Context, f function, stopped map[string]desk.Stop) (stage desk.Stage, err error) {
 	now := s.now()
-	stage := desk.Stage{Name: f.name}
+	stage.Name = f.name
 	for _, schedule := range f.due {
+		if off(stopped, schedule.Name) {
+			stage.Off = true
+			continue
+		}
 		if next := schedule.Next(now); stage.Next.IsZero() || next.Before(stage.Next) {
 			stage.Next = next
 		}
 	}
-	runs, err := s.runs(ctx, f, now.Add(-lastHour), now)
-	if err != nil {
-		return stage, err
-	}
-	stage.Runs = len(runs)
+	stage.Off = stage.Off && stage.Next.IsZero()
+	runs, err := s.lastRuns(ctx, f, now)
 	for _, r := range runs {
+		if now.Sub(r.at) > lastHour {
+			continue
+		}
+		stage.Runs++
 		if r.failed {
 			stage.Failures++
 			stage.Error = r.err
 		}
 	}
-	if len(runs) == 0 {
-		if runs, err = s.runs(ctx, f, now.Add(-lastDay), now.Add(-lastHour)); err != nil {
-			return stage, err
-		}
-	}
 	if len(runs) > 0 {
 		stage.LastAt, stage.Last = runs[len(runs)-1].at, words(f, runs)
 	}
-	return stage, nil
+	return stage, err
+}
+
+// lastRuns are the runs of the last hour in order, and where there are none those of the newest slice that has some. Where a log is longer than what
+// is read, what ran last is known all the same, or nothing is; the error says from when on the runs are known.
+func (s *Stack) lastRuns(ctx context.Context, f function, now time.Time) (runs []run, err error) {
+	to := now.Add(time.Millisecond) // what ended in this one is among them
+	for _, back := range backwards() {
+		if back > lastHour && len(runs) > 0 {
+			return runs, nil
+		}
+		from := now.Add(-back)
+		for {
+			found, whole, err := s.runs(ctx, f, from, to)
+			if err != nil {
+				return runs, err
+			}
+			if whole {
+				runs = append(found, runs...)
+				break
+			}
+			if from = from.Add(to.Sub(from) / 2); to.Sub(from) < leastSlice {
+				from = to
+				break
+			}
+		}
+		if to = now.Add(-back); from.After(to) {
+			return runs, fmt.Errorf("log %s: more stands in it than is read, so runs before %s are not known", s.logsOf(f), from.UTC().Format("15:04:05"))
+		}
+	}
+	return runs, nil
 }
 
 // run is the end of a run as a log has it.
@@ -72,17 +112,18 @@ type run struct {
 	fields map[string]string // of the line
 }
 
-// runs are the runs of a function that ended between two instants, in order. Of a log that is longer than what is read, the rest is not looked at.
-func (s *Stack) runs(ctx context.Context, f function, from, to time.Time) (runs []run, err error) {
+// runs are the runs of a function that ended from one instant on and before another one, in order. Of a log that is longer than what is read they are
+// the first ones: whole is false.
+func (s *Stack) runs(ctx context.Context, f function, from, to time.Time) (runs []run, whole bool, err error) {
 	pages := cloudwatchlogs.NewFilterLogEventsPaginator(s.at(f.in).logs, &cloudwatchlogs.FilterLogEventsInput{
-		LogGroupName: aws.String(s.logsOf(f)), FilterPattern: aws.String(ends), StartTime: aws.Int64(from.UnixMilli()), EndTime: aws.Int64(to.UnixMilli()),
+		LogGroupName: aws.String(s.logsOf(f)), FilterPattern: aws.String(ends), StartTime: aws.Int64(from.UnixMilli()), EndTime: aws.Int64(to.UnixMilli() - 1),
 	})
 	for n := 0; n < logPages && pages.HasMorePages(); n++ {
 		page, err := pages.NextPage(ctx)
 		if gone(err) {
-			return nil, nil // Troubles says so
+			return nil, true, nil // Troubles says so
 		} else if err != nil {
-			return nil, awsapi.Wrap("read the log", s.logsOf(f), err)
+			return nil, false, awsapi.Wrap("read the log", s.logsOf(f), err)
 		}
 		for _, e := range page.Events {
 			if r, is := readRun(aws.ToString(e.Message), time.UnixMilli(aws.ToInt64(e.Timestamp)).UTC()); is {
@@ -91,7 +132,7 @@ func (s *Stack) runs(ctx context.Context, f function, from, to time.Time) (runs 
 		}
 	}
 	slices.SortStableFunc(runs, func(a, b run) int { return a.at.Compare(b.at) })
-	return runs, nil
+	return runs, !pages.HasMorePages(), nil
 }
 
 // readRun reads a line about the end of a run; a line that only repeats the words of one is none.

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -35,7 +36,9 @@ func (s *Stack) Troubles(ctx context.Context) ([]desk.Finding, error) {
 	for i, a := range alarms() {
 		urgency[a.name] = i
 	}
-	slices.SortStableFunc(findings, func(a, b desk.Finding) int { return urgency[a.Alarm] - urgency[b.Alarm] })
+	slices.SortStableFunc(findings, func(a, b desk.Finding) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(urgency[a.Alarm], urgency[b.Alarm])) // alarms that tell nobody stand last
+	})
 	return findings, err
 }
 
@@ -136,32 +139,43 @@ func (s *Stack) ruleTroubles(ctx context.Context) ([]desk.Finding, error) {
 }
 
 func (s *Stack) lookAtRule(ctx context.Context, r rule) ([]desk.Finding, error) {
-	name, client := s.named(r.name, r.in), s.at(r.in).events
-	trouble := func(what, fix string) []desk.Finding {
-		return []desk.Finding{{Alarm: r.alarm, What: "rule " + name + " " + what + ": " + r.loses, Fix: fix}}
+	b, err := s.broken(ctx, r)
+	if err != nil || len(b.lost) == 0 {
+		return nil, err
 	}
+	return []desk.Finding{{Alarm: r.alarm, What: b.what + ": " + r.loses, Fix: b.fix}}, nil
+}
+
+// broken is what does not start because of a rule.
+type broken struct {
+	what, fix string
+	lost      []target // that it does not call
+}
+
+func (s *Stack) broken(ctx context.Context, r rule) (broken, error) {
+	name, client := s.named(r.name, r.in), s.at(r.in).events
 	found, err := client.DescribeRule(ctx, &eventbridge.DescribeRuleInput{Name: &name})
 	switch {
 	case gone(err):
-		return trouble("is missing", s.makeRule(r)), nil
+		return broken{"rule " + name + " is missing", s.makeRule(r), r.targets}, nil
 	case err != nil:
-		return nil, awsapi.Wrap("look at the rule", name, err)
+		return broken{}, awsapi.Wrap("look at the rule", name, err)
 	case found.State == eventtypes.RuleStateDisabled:
-		return trouble("is off", "aws events enable-rule"+s.regionFlag(r.in)+" --name "+name), nil
+		return broken{"rule " + name + " is off", "aws events enable-rule" + s.regionFlag(r.in) + " --name " + name, r.targets}, nil
 	}
 	out, err := client.ListTargetsByRule(ctx, &eventbridge.ListTargetsByRuleInput{Rule: &name}) // a rule has at most five
 	if err != nil {
-		return nil, awsapi.Wrap("look at the rule's targets", name, err)
+		return broken{}, awsapi.Wrap("look at the rule's targets", name, err)
 	}
 	lost := slices.DeleteFunc(slices.Clone(r.targets), func(t target) bool {
 		return slices.ContainsFunc(out.Targets, func(is eventtypes.Target) bool {
 			return aws.ToString(is.Arn) == s.targetARN(r, t) && (t.input == "" || aws.ToString(is.Input) == t.input)
 		})
 	})
-	if len(lost) > 0 {
-		return trouble(fmt.Sprintf("lacks %d of its %d targets", len(lost), len(r.targets)), s.putTargets(r, lost)), nil
+	if len(lost) == 0 {
+		return broken{}, nil
 	}
-	return nil, nil
+	return broken{fmt.Sprintf("rule %s lacks %d of its %d targets", name, len(lost), len(r.targets)), s.putTargets(r, lost), lost}, nil
 }
 
 // scheduleTroubles is the events stack's schedule, which is of EventBridge Scheduler.

@@ -1,6 +1,7 @@
 package stack_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/awsmp/metering/internal/desk"
 	"github.com/awsmp/metering/internal/stack"
 )
 
@@ -163,6 +165,7 @@ func fixed(t *testing.T, w *world) {
 	}
 	before := w.ruleSettings(t)
 	fixes := w.caused(t, pasted)
+	w.stopped(t)
 	t.Run("pasted", func(t *testing.T) {
 		for _, fix := range fixes {
 			t.Run(fix, func(t *testing.T) {
@@ -188,6 +191,30 @@ func fixed(t *testing.T, w *world) {
 	}
 }
 
+// stopped: the schedules whose rules are broken are named with the command that lets them run, and the stage that none of them starts has no next run.
+func (w *world) stopped(t *testing.T) {
+	t.Helper()
+	s := w.open(t, stack.Options{})
+	found := must[map[string]desk.Stop](t)(s.Stopped(t.Context()))
+	want := []string{"expire", "finalize", "flush-deprovisioning"}
+	for _, offset := range []int{1, 6, 7, 8, 9, 10, 21, 22, 23} {
+		want = append(want, desk.MeterAt(offset))
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(found))); diff != "" {
+		t.Errorf("stopped (-want +got):\n%s", diff)
+	}
+	if is := found[desk.MeterAt(7)]; is.Why != "rule "+w.own("meter-2")+" is off" || is.Fix != "aws events enable-rule --region us-east-1 --name "+w.own("meter-2") {
+		t.Errorf("stopped for %+v", is)
+	}
+	for _, stage := range must[[]desk.Stage](t)(s.Stages(t.Context())) {
+		off := stage.Name == "submission-expiry" || stage.Name == "deprovision-cleanup"
+		if stage.Off != off || off && !stage.Next.IsZero() {
+			t.Errorf("stage %+v", stage)
+		}
+	}
+}
+
 // caused causes the troubles that are fixed in one of the ways, and returns the fixes that are named, by what is found.
 func (w *world) caused(t *testing.T, ways ...fixing) map[string]string {
 	t.Helper()
@@ -207,6 +234,9 @@ func (w *world) caused(t *testing.T, ways ...fixing) map[string]string {
 		}
 		got, fixes[text] = append(got, text), strings.ReplaceAll(f.Fix, w.Deployed.ProductCode, "PRODUCT")
 		at := stack.Urgency(f.Alarm)
+		if f.Kind == desk.KindAlarms { // behind all that stands still
+			at += stack.Urgent()
+		}
 		if at < urgency {
 			t.Errorf("%s stands behind what is less urgent", f.Alarm)
 		}

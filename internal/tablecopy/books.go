@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -123,7 +122,7 @@ func (b *books) settle(ctx context.Context, held []ledger.Held, late bool) error
 	again := 0
 	for i, h := range held {
 		counts[i].Balance = h.Balance()
-		if !late && h.Settled(since) && counts[i].Balanced() || h.Stray && h.Record != nil {
+		if !late && h.Settled(since) && !h.Carried() && counts[i].Balanced() || h.Stray && h.Record != nil {
 			continue
 		}
 		again++
@@ -181,32 +180,24 @@ func (b *books) read(ctx context.Context, h ledger.Held) (c count, err error) {
 	return c, err
 }
 
-// traces notes where the rows that are read were carried to.
+// traces notes where units were carried to from the groups whose records are read.
 type traces struct {
 	Source
 	to []metering.Group
 }
 
-func (t *traces) GroupRows(ctx context.Context, g metering.Group) iter.Seq2[metering.Row, error] {
-	return func(yield func(metering.Row, error) bool) {
-		for row, err := range t.Source.GroupRows(ctx, g) {
-			t.note(row)
-			if !yield(row, err) {
-				return
-			}
+func (t *traces) Record(ctx context.Context, g metering.Group) (*metering.Record, error) {
+	record, err := t.Source.Record(ctx, g)
+	if err != nil || record == nil {
+		return record, err
+	}
+	list, _ := record.Carried()
+	for _, c := range list {
+		if key, reason := metering.ParseRowKey(c.To); reason == "" {
+			t.to = append(t.to, key.Group(g.License))
 		}
 	}
-}
-
-func (t *traces) note(row metering.Row) {
-	trace, _ := row.Other[metering.AttrCarriedTo].([]any)
-	for _, entry := range trace {
-		fields, _ := entry.(map[string]any)
-		to, _ := fields["to"].(string)
-		if key, reason := metering.ParseRowKey(to); reason == "" {
-			t.to = append(t.to, key.Group(row.License))
-		}
-	}
+	return record, nil
 }
 
 // addCarried counts the groups that came into being by carrying after their place in the table was copied: else their units, which the late

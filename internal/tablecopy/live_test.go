@@ -96,6 +96,7 @@ func carry(t *testing.T, source *hooked, g metering.Group, target metering.Secon
 	// As the one transaction leaves them; nothing is read between the two here.
 	check(t, source.PutRow(t.Context(), x.Apply(row)))
 	check(t, source.PutRow(t.Context(), x.Row()))
+	check(t, source.PutRecord(t.Context(), x.Note(*record)))
 }
 
 // Units that an operator books from one hour into another while the tables are copied, or after, stand in one place all the same.

@@ -24,6 +24,15 @@ var ErrNoStore = errors.New("there is no store")
 // which a node may move meanwhile. Its plant asks the node that runs on the folder, and is nil where none answers. The caller calls what is
 // returned beside the desk when it is done.
 func Open(ctx context.Context, dir string) (*desk.Desk, func() error, error) {
+	return openWith(ctx, dir, true)
+}
+
+// OpenTables opens the desk of a data folder as Open does, for who needs no plant: no node is asked.
+func OpenTables(ctx context.Context, dir string) (*desk.Desk, func() error, error) {
+	return openWith(ctx, dir, false)
+}
+
+func openWith(ctx context.Context, dir string, withPlant bool) (*desk.Desk, func() error, error) {
 	if _, err := os.Stat(folder.Store(dir)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("%w in the folder %s", ErrNoStore, dir)
 	} else if err != nil {
@@ -33,7 +42,7 @@ func Open(ctx context.Context, dir string) (*desk.Desk, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	opened, err := open(ctx, dir, store)
+	opened, err := open(ctx, dir, store, withPlant)
 	if err != nil {
 		return nil, nil, errors.Join(err, store.Close())
 	}
@@ -43,18 +52,23 @@ func Open(ctx context.Context, dir string) (*desk.Desk, func() error, error) {
 // tables are the store with what a status says of it.
 type tables struct {
 	*sqlite.Store
-	dir string
+	dir   string
+	start []string // flags of the folder's last node
 }
 
 // StorePath is the path of the store.
 func (t tables) StorePath() string { return folder.Store(t.dir) }
 
-// StartCommand starts a node on the store.
+// StartCommand starts a node on the store: the one that ran on it last, where one did.
 func (t tables) StartCommand() string {
-	if t.dir == folder.Default {
-		return "awsmp dev"
+	command := "awsmp dev"
+	if t.dir != folder.Default {
+		command += " --data " + desk.Word(t.dir)
 	}
-	return "awsmp dev --data " + desk.Word(t.dir)
+	for _, flag := range t.start {
+		command += " " + desk.Word(flag)
+	}
+	return command
 }
 
 // Offset is how far the store's clock runs ahead of real time.
@@ -63,7 +77,7 @@ func (t tables) Offset(ctx context.Context) (time.Duration, error) {
 	return offset, err
 }
 
-func open(ctx context.Context, dir string, store *sqlite.Store) (*desk.Desk, error) {
+func open(ctx context.Context, dir string, store *sqlite.Store, withPlant bool) (*desk.Desk, error) {
 	clock, err := folder.NewClock(ctx, store)
 	if err != nil {
 		return nil, err
@@ -72,12 +86,19 @@ func open(ctx context.Context, dir string, store *sqlite.Store) (*desk.Desk, err
 	if err != nil {
 		return nil, err
 	}
+	start, err := folder.StartOf(ctx, store)
+	if err != nil {
+		return nil, err
+	}
 	d := &desk.Desk{
-		Name: "folder " + dir, Tables: tables{store, dir}, ProductCode: cmp.Or(node.ProductCode, simulator.DefaultProductCode),
+		Name: "folder " + dir, Tables: tables{store, dir, start}, ProductCode: cmp.Or(node.ProductCode, simulator.DefaultProductCode),
 		Rules: metering.Rules{LockHours: node.LockHours}, Now: clock.Now,
 	}
-	plant, err := findPlant(ctx, dir)
-	if err != nil {
+	if !withPlant {
+		return d, nil
+	}
+	var plant *plant
+	if plant, d.Silent, err = findPlant(ctx, dir); err != nil {
 		return nil, err
 	}
 	if plant != nil {

@@ -138,3 +138,43 @@ func TestDeadNode(t *testing.T) {
 		}
 	}
 }
+
+// A node that takes a connection and says nothing holds nobody up: it is no plant, and is told apart from one that is gone.
+func TestHangingNode(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	store, err := folder.OpenStore(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	hanging, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hanging.Close()
+	address := "http://" + hanging.Addr().String()
+	if err := os.WriteFile(folder.Lock(dir), []byte(`{"process": 1, "node": "`+address+`"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if d := open(t, dir); d.Plant != nil || d.Silent != address {
+		t.Errorf("desk %+v", d)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := local.Open(ctx, dir); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	d, closeDesk, err := local.OpenTables(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Plant != nil || d.Silent != "" {
+		t.Errorf("the node was asked: %+v", d)
+	}
+	if err := closeDesk(); err != nil {
+		t.Error(err)
+	}
+}

@@ -19,23 +19,41 @@ import (
 	"github.com/awsmp/metering/internal/metering"
 )
 
-// plant is a node that runs on the folder, asked over HTTP.
-type plant struct{ address string }
+const (
+	// findWithin is how long a node has to say that it is there, and answerWithin how long for anything else: one that hangs must not hold
+	// up an operator.
+	findWithin, answerWithin = 2 * time.Second, 30 * time.Second
+)
 
-// findPlant is the node that a folder names, where it answers; else nil.
-func findPlant(ctx context.Context, dir string) (*plant, error) {
+// plant is a node that runs on the folder, asked over HTTP.
+type plant struct {
+	address string
+	client  *http.Client
+}
+
+// findPlant is the node that a folder names, where it answers; else nil. Silent is its address where something is there that says nothing.
+func findPlant(ctx context.Context, dir string) (found *plant, silent string, err error) {
 	owner, err := dev.OwnerOf(dir)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if owner.Node == "" {
-		return nil, nil
+		return nil, "", nil
 	}
-	p := &plant{owner.Node}
-	if _, err := p.look(ctx); err != nil { // it died without a word, or another program has its address now
-		return nil, ctx.Err()
+	p := &plant{owner.Node, &http.Client{Timeout: findWithin}}
+	if _, err := p.look(ctx); err != nil {
+		if isTimeout(err) {
+			silent = p.address
+		} // else it died without a word, or another program has its address now
+		return nil, silent, ctx.Err()
 	}
-	return p, nil
+	p.client = &http.Client{Timeout: answerWithin}
+	return p, "", nil
+}
+
+func isTimeout(err error) bool {
+	var late interface{ Timeout() bool }
+	return errors.As(err, &late) && late.Timeout()
 }
 
 // look is the node's brief status.
@@ -167,14 +185,14 @@ func ask[T any](ctx context.Context, p *plant, method, path string, body any) (a
 		return answer, fmt.Errorf("ask the node: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
+	response, err := p.client.Do(request)
 	if err != nil {
-		return answer, fmt.Errorf("ask the node: %w", err)
+		return answer, p.unanswered(ctx, "ask the node", err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return answer, fmt.Errorf("read the node's answer: %w", err)
+		return answer, p.unanswered(ctx, "read the node's answer", err)
 	}
 	if response.StatusCode == http.StatusOK {
 		if err := json.Unmarshal(text, &answer); err != nil {
@@ -190,4 +208,12 @@ func ask[T any](ctx context.Context, p *plant, method, path string, body any) (a
 		return answer, errors.New("the node is of an older release: stop it, and start awsmp dev again")
 	}
 	return answer, fmt.Errorf("ask the node: %s", problem.Error)
+}
+
+// unanswered is why a question has no answer.
+func (p *plant) unanswered(ctx context.Context, what string, err error) error {
+	if ctx.Err() == nil && isTimeout(err) {
+		return fmt.Errorf("%s: the one at %s does not answer within %s: %w", what, p.address, p.client.Timeout, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }

@@ -51,7 +51,7 @@ func TestCarryWhileItsRowsChange(t *testing.T) {
 		w.proxy.Intercept(nil)
 		_, err := w.direct.PutItem(t.Context(), &sdk.PutItemInput{TableName: &w.usage, Item: m.item(itemOf(stored))})
 		check(t, err)
-		x := carrying(t, *w.row(t, 0), 0)
+		x := w.carrying(t, *w.row(t, 0), 0)
 		w.beforeTransaction(1, func() {
 			item := m.item(itemOf(stored))
 			delete(item, m.attribute)
@@ -73,10 +73,34 @@ func TestCarryWhileItsRowsChange(t *testing.T) {
 			t.Errorf("%s: it was carried: %+v, %+v", m.attribute, stands, target)
 		}
 	}
+	// What the record says of the row is judged too.
+	for name, change := range map[string]func(*metering.Record, metering.Carry){
+		"another manifest": func(r *metering.Record, _ metering.Carry) { r.Manifest = "v1 1 3 3598:3" },
+		"another's carry": func(r *metering.Record, x metering.Carry) {
+			x.Token = "another"
+			*r = x.Note(*r)
+		},
+	} {
+		w.proxy.Intercept(nil)
+		w.put(t, stored)
+		past := dynamodb.NewRecords(w.direct, w.aggregated, dynamodb.Options{})
+		check(t, past.PutRecord(t.Context(), hourRecord()))
+		x := w.carrying(t, stored, 0)
+		w.beforeTransaction(1, func() {
+			r := hourRecord()
+			change(&r, x)
+			check(t, past.PutRecord(t.Context(), r))
+		})
+		out, err := w.CarryRow(t.Context(), x)
+		check(t, err)
+		same(t, name+": outcome", metering.Outcome[metering.Row]{}, out)
+		same(t, name+": source", &stored, w.row(t, 0))
+		check(t, past.PutRecord(t.Context(), hourRecord()))
+	}
 	// What nobody judges may change: the carry is made of the row as it is then.
 	w.proxy.Intercept(nil)
 	w.put(t, stored)
-	x := carrying(t, stored, 0)
+	x := w.carrying(t, stored, 0)
 	noted := stored
 	noted.Other = metering.Item{"note": "mine"}
 	w.beforeTransaction(1, func() { check(t, dynamodb.NewRows(w.direct, w.usage, dynamodb.Options{}).PutRow(t.Context(), noted)) })
@@ -95,7 +119,7 @@ func TestCarryWhoseTargetIsTaken(t *testing.T) {
 	w := newWorld(t, standin.Moto(t), dynamodb.Options{})
 	stored := ended(0, 5, metering.LateUsage)
 	w.put(t, stored)
-	x := carrying(t, stored, 0)
+	x := w.carrying(t, stored, 0)
 	g := group("api_calls")
 	g.Hour++
 	other := metering.NewRow(g, x.Target, 9)
@@ -126,7 +150,7 @@ func TestCarryWhoseAnswerIsLost(t *testing.T) {
 	}
 	made, lost := ended(0, 5, metering.LateUsage), ended(1, 5, metering.LateUsage)
 	w.put(t, made, lost)
-	x, y := carrying(t, made, 0), carrying(t, lost, 1)
+	x := w.carrying(t, made, 0)
 
 	only(standin.Action{Drop: true})
 	out, err := w.CarryRow(t.Context(), x)
@@ -136,6 +160,7 @@ func TestCarryWhoseAnswerIsLost(t *testing.T) {
 	}
 	w.stands(t, "the answer was lost", made, x, true)
 
+	y := w.carrying(t, lost, 1)
 	only(standin.Action{Cut: true})
 	out, err = w.CarryRow(t.Context(), y)
 	wantClass(t, "the carry was lost", awsapi.Unavailable, err)
@@ -172,7 +197,7 @@ func TestCarryHasAToken(t *testing.T) {
 	first, second := ended(0, 5, metering.LateUsage), ended(1, 5, metering.LateUsage)
 	w.put(t, first, second)
 	for i, r := range []metering.Row{first, second} {
-		_, err := w.CarryRow(t.Context(), carrying(t, r, i))
+		_, err := w.CarryRow(t.Context(), w.carrying(t, r, i))
 		check(t, err)
 	}
 	var tokens []string

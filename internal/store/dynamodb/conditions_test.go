@@ -70,6 +70,14 @@ func TestChangedBetweenReadAndWrite(t *testing.T) {
 		}
 
 		w.put(t, stored)
+		w.meddle(t, "SET recalled = :r", map[string]types.AttributeValue{":r": &types.AttributeValueMemberL{Value: []types.AttributeValue{text("once")}}})
+		out, err = w.LabelRow(t.Context(), judged(stored))
+		check(t, err)
+		if out.Done || out.Old == nil || out.Old.Pending == "" || out.Old.Status != "" {
+			t.Errorf("rejected and recalled meanwhile: %+v", out)
+		}
+
+		w.put(t, stored)
 		w.meddle(t, "SET note = :n", map[string]types.AttributeValue{":n": text("not judged")})
 		out, err = w.LabelRow(t.Context(), judged(stored))
 		check(t, err)

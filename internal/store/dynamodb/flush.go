@@ -85,6 +85,7 @@ func (r *Rows) quickFlush(f metering.Flush) *change {
 	token := c.value(text(f.Token))
 	quantity, flushes := c.name(metering.AttrQuantity), c.name(metering.AttrFlushes)
 	zero, most := c.value(numberOf(0)), c.value(numberOf(metering.MaxQuantity-f.Quantity))
+	c.absent(metering.AttrDropped)
 	c.absentOr(metering.AttrFlushes, "("+c.isType(metering.AttrFlushes, "SS")+" AND size("+flushes+") < "+
 		c.value(numberOf(metering.MaxFlushes))+" AND NOT contains("+flushes+", "+token+"))")
 	c.absentOr(metering.AttrQuantity, "("+c.isType(metering.AttrQuantity, "N")+" AND "+quantity+" BETWEEN "+zero+" AND "+most+")")
@@ -128,7 +129,7 @@ func place(c *change, f metering.Flush) {
 // exactFlush adds to a row as it was read.
 func (r *Rows) exactFlush(f metering.Flush, old raw, row metering.Row) *change {
 	c := r.table.existing()
-	c.unchanged(old, metering.AttrQuantity, metering.AttrFlushes, metering.AttrAllocations, metering.AttrCustomerIdentifier)
+	c.unchanged(old, metering.AttrQuantity, metering.AttrFlushes, metering.AttrAllocations, metering.AttrCustomerIdentifier, metering.AttrDropped)
 	grown := f.Apply(&row)
 	c.set(metering.AttrQuantity, numberOf(grown.Quantity.N))
 	c.set(metering.AttrFlushes, setOf(grown.Flushes))

@@ -3,6 +3,8 @@ package dynamodb
 import (
 	"context"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/store"
 )
@@ -13,6 +15,18 @@ func rowJudgement() []string {
 		metering.AttrAccount, metering.AttrDimension, metering.AttrTimestamp, metering.AttrCustomerIdentifier,
 		metering.AttrQuantity, metering.AttrAllocations, metering.AttrPending,
 	}
+}
+
+// judged needs that all that a verdict on a row rests on is as it was read. Of a trace its length is asked: it only grows.
+func (r *Rows) judged(item raw) *change {
+	c := r.table.existing()
+	c.unchanged(item, rowJudgement()...)
+	if trace, is := item[metering.AttrRecalled].(*types.AttributeValueMemberL); is {
+		c.grown(metering.AttrRecalled, len(trace.Value))
+	} else {
+		c.unchanged(item, metering.AttrRecalled)
+	}
+	return c
 }
 
 // LabelRow writes a label where its condition holds; else the outcome carries the row that stood against it. A row without
@@ -32,8 +46,7 @@ func (r *Rows) label(ctx context.Context, l store.Labelling) (metering.Outcome[m
 		if !l.Holds(row) {
 			return nil, false
 		}
-		c := r.table.existing()
-		c.unchanged(item, rowJudgement()...)
+		c := r.judged(item)
 		label(c, l, row.LateQuantity.Whole)
 		return c, true
 	})

@@ -9,7 +9,6 @@ import (
 // RecallRow lets a rejected row wait again where the condition holds; else the outcome carries the row that stood against it.
 func (r *Rows) RecallRow(ctx context.Context, x metering.Recall) (metering.Outcome[metering.Row], error) {
 	return r.redrive(ctx, "recall row", x.License, x.SortKey, x.Holds, func(c *change, before, after raw) {
-		c.grown(metering.AttrRecalled, x.Times)
 		c.become(before, after, metering.AttrPending, metering.AttrStatus, metering.AttrStatusReason, metering.AttrRecalled)
 		c.stamp(x.At)
 	}, x.Apply)
@@ -18,7 +17,7 @@ func (r *Rows) RecallRow(ctx context.Context, x metering.Recall) (metering.Outco
 // DropRow takes a rejected row out of every later sum where the condition holds; else the outcome carries the row that stood against it.
 func (r *Rows) DropRow(ctx context.Context, x metering.Drop) (metering.Outcome[metering.Row], error) {
 	return r.redrive(ctx, "drop row", x.License, x.SortKey, x.Holds, func(c *change, before, after raw) {
-		c.become(before, after, metering.AttrDropped, metering.AttrDroppedAt)
+		c.become(before, after, metering.AttrDropped, metering.AttrDroppedAt, metering.AttrDropToken)
 		c.stamp(x.At)
 	}, x.Apply)
 }
@@ -38,8 +37,8 @@ func (r *Rows) redrive(ctx context.Context, operation, license, sortKey string, 
 
 // asJudged is a change of a row that has ended, on the condition that all that an operator's write rests on is as it was read.
 func (r *Rows) asJudged(item raw, effect func(*change)) *change {
-	c := r.table.existing()
-	c.unchanged(item, append(rowJudgement(), metering.AttrStatus, metering.AttrStatusReason, metering.AttrDropped)...)
+	c := r.judged(item)
+	c.unchanged(item, metering.AttrStatus, metering.AttrStatusReason, metering.AttrDropped)
 	effect(c)
 	return c
 }

@@ -47,7 +47,7 @@ func TestReDriveWhileTheRowChanges(t *testing.T) {
 		return w.RecallRow(t.Context(), x)
 	}
 	drop := func(w *world, r metering.Row) (metering.Outcome[metering.Row], error) {
-		x, o := metering.DropOf(r, now())
+		x, o := metering.DropOf(r, nil, now())
 		if o != "" {
 			t.Errorf("drop: %s", o)
 		}
@@ -105,7 +105,7 @@ func TestReDriveWhoseAnswerIsLost(t *testing.T) {
 		recalled, dropped := ended(0, 5, metering.RejectedClientSide), ended(1, 5, metering.RejectedClientSide)
 		w.put(t, recalled, dropped)
 		x, _ := metering.RecallOf(recalled, metering.Rules{}, now())
-		y, _ := metering.DropOf(dropped, now())
+		y, _ := metering.DropOf(dropped, nil, now())
 		w.proxy.Intercept(func(c standin.Call) standin.Action { return standin.Action{Drop: c.Operation == "UpdateItem"} })
 		_, lostRecall := w.RecallRow(t.Context(), x)
 		_, lostDrop := w.DropRow(t.Context(), y)
@@ -124,19 +124,30 @@ func TestReDriveWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
-// carrying is the carry of a late row of 14:00 into 15:00, and the record that makes it late.
-func carrying(t *testing.T, r metering.Row, offset int) metering.Carry {
+// hourRecord is the record that makes rows of 14:00 late.
+func hourRecord() metering.Record {
+	r := record(3)
+	r.Manifest = "v1 1 3 3599:3"
+	return r
+}
+
+// carrying is the carry of a late row of 14:00 into 15:00. The record of 14:00 is put where there is none.
+func (w *world) carrying(t *testing.T, r metering.Row, offset int) metering.Carry {
 	t.Helper()
-	record := record(3)
-	record.Manifest = "v1 1 3 3599:3"
-	x, obstacle := metering.CarryOf(r, &record, metering.Rules{}, metering.HourOf(now()).Second(offset), now())
+	past := dynamodb.NewRecords(w.direct, w.aggregated, dynamodb.Options{})
+	_, err := past.CreateRecord(t.Context(), hourRecord())
+	check(t, err)
+	record, err := past.Record(t.Context(), group("api_calls"))
+	check(t, err)
+	x, obstacle := metering.CarryOf(r, record, metering.Rules{}, metering.HourOf(now()).Second(offset), now())
 	if obstacle != "" {
 		t.Fatal(obstacle)
 	}
+	x.Token = "token of " + r.SortKey
 	return x
 }
 
-// stands checks that a carry was made once, or that both its rows are as they were.
+// stands checks that a carry was made once, or that both its rows are as they were and the record does not tell of it.
 func (w *world) stands(t *testing.T, what string, r metering.Row, x metering.Carry, done bool) {
 	t.Helper()
 	source, target := &r, (*metering.Row)(nil)
@@ -151,14 +162,19 @@ func (w *world) stands(t *testing.T, what string, r metering.Row, x metering.Car
 	got, err = past.Row(t.Context(), license, x.TargetKey())
 	check(t, err)
 	same(t, what+": target", target, got)
+	record, err := dynamodb.NewRecords(w.direct, w.aggregated, dynamodb.Options{}).Record(t.Context(), group("api_calls"))
+	check(t, err)
+	if list, _ := record.Carried(); x.Shows(*record) != done || len(list) > x.Listed+1 {
+		t.Errorf("%s: record %+v", what, record)
+	}
 }
 
-// cancelled is the answer to a transaction that was not made, with the reasons of its two items.
-func cancelled(source, target string) standin.Action {
+// cancelled is the answer to a transaction that was not made, with the reasons of its items: the source, the record and the target.
+func cancelled(source, record, target string) standin.Action {
 	reason := func(code string) string { return `{"Code":"` + code + `","Message":"` + code + `"}` }
 	a := standin.Exception(400, "com.amazonaws.dynamodb.v20120810#TransactionCanceledException", "")
 	a.Body = `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","message":"Transaction cancelled, please refer cancellation reasons for specific reasons","CancellationReasons":[` +
-		reason(source) + "," + reason(target) + `]}`
+		reason(source) + "," + reason(record) + "," + reason(target) + `]}`
 	return a
 }
 
@@ -169,7 +185,7 @@ func TestCarryAmongOtherTransactions(t *testing.T) {
 	w := newWorld(t, standin.Moto(t), dynamodb.Options{Sleep: slept.sleep})
 	r := ended(0, 5, metering.LateUsage)
 	w.put(t, r)
-	x := carrying(t, r, 0)
+	x := w.carrying(t, r, 0)
 	tries := 0
 	w.proxy.Intercept(func(c standin.Call) standin.Action {
 		if c.Operation != "TransactWriteItems" {
@@ -177,9 +193,9 @@ func TestCarryAmongOtherTransactions(t *testing.T) {
 		}
 		switch tries++; tries {
 		case 1:
-			return cancelled("TransactionConflict", "None")
+			return cancelled("TransactionConflict", "None", "None")
 		case 2:
-			return cancelled("None", "TransactionConflict")
+			return cancelled("None", "TransactionConflict", "None")
 		}
 		return standin.Action{}
 	})
@@ -192,17 +208,17 @@ func TestCarryAmongOtherTransactions(t *testing.T) {
 
 	second := ended(1, 5, metering.LateUsage)
 	w.put(t, second)
-	y := carrying(t, second, 1)
+	y := w.carrying(t, second, 1)
 	for name, tt := range map[string]struct {
 		answer standin.Action
 		class  awsapi.Class
 		tries  int
 	}{
-		"another transaction for ever": {cancelled("TransactionConflict", "None"), awsapi.Unavailable, 10},
-		"throttled":                    {cancelled("None", "ThrottlingError"), awsapi.Throttled, 1},
-		"throttled by capacity":        {cancelled("ProvisionedThroughputExceeded", "None"), awsapi.Throttled, 1},
-		"not valid":                    {cancelled("ValidationError", "None"), awsapi.Invalid, 1},
-		"unknown":                      {cancelled("SomethingNew", "None"), awsapi.Invalid, 1},
+		"another transaction for ever": {cancelled("TransactionConflict", "None", "None"), awsapi.Unavailable, 10},
+		"throttled":                    {cancelled("None", "None", "ThrottlingError"), awsapi.Throttled, 1},
+		"throttled by capacity":        {cancelled("None", "ProvisionedThroughputExceeded", "None"), awsapi.Throttled, 1},
+		"not valid":                    {cancelled("None", "ValidationError", "None"), awsapi.Invalid, 1},
+		"unknown":                      {cancelled("None", "SomethingNew", "None"), awsapi.Invalid, 1},
 	} {
 		w.proxy.Intercept(func(c standin.Call) standin.Action {
 			if c.Operation == "TransactWriteItems" {

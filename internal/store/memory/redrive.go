@@ -27,16 +27,17 @@ func (s *Store) redrive(ctx context.Context, at place, holds func(metering.Row) 
 	return out, err
 }
 
-// CarryRow books late units anew, both rows in one step, where the condition holds. Else the outcome carries the source that stood
-// against it; where the carry holds on that, the target's second is taken.
+// CarryRow books late units anew, both rows and the record of the source's hour in one step, where the condition holds. Else the outcome
+// carries the source that stood against it; where the carry holds on that, the target's second is taken. It carries none where there is no
+// source, or the record is not as it was judged.
 func (s *Store) CarryRow(ctx context.Context, x metering.Carry) (out metering.Outcome[metering.Row], err error) {
 	err = s.write(ctx, func() error {
-		old := s.rows.get(place{x.License, x.SortKey})
-		if old == nil {
+		old, record := s.rows.get(place{x.License, x.SortKey}), s.records.get(place{x.License, x.RecordKey()})
+		if record != nil && x.Shows(*record) {
+			out.Done = true
 			return nil
 		}
-		if x.Shows(*old) {
-			out.Done = true
+		if old == nil || record == nil || !x.HoldsOf(*record) {
 			return nil
 		}
 		target := x.Row()
@@ -45,14 +46,12 @@ func (s *Store) CarryRow(ctx context.Context, x metering.Carry) (out metering.Ou
 			out.Old = &c
 			return nil
 		}
-		source := x.Apply(*old)
-		for _, r := range []*metering.Row{&source, &target} { // neither is written where one cannot be
-			if err := store.CheckRow(r); err != nil {
-				return err
-			}
+		source, noted := x.Apply(*old), x.Note(*record)
+		if err := errors.Join(store.CheckRow(&source), store.CheckRow(&target), store.CheckRecord(&noted)); err != nil {
+			return err // nothing is written where one cannot be
 		}
 		out.Done = true
-		return errors.Join(s.setRow(target), s.setRow(source))
+		return errors.Join(s.setRow(target), s.setRow(source), s.setRecord(noted))
 	})
 	if err != nil {
 		return metering.Outcome[metering.Row]{}, err

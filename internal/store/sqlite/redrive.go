@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"iter"
 
 	"github.com/awsmp/metering/internal/metering"
@@ -26,23 +27,28 @@ func (s *Store) redrive(ctx context.Context, license, sortKey string, holds func
 	}))
 }
 
-// CarryRow books late units anew, both rows in one step, where the condition holds. Else the outcome carries the source that stood
-// against it; where the carry holds on that, the target's second is taken.
+// CarryRow books late units anew, both rows and the record of the source's hour in one step, where the condition holds. Else the outcome
+// carries the source that stood against it; where the carry holds on that, the target's second is taken. It carries none where there is no
+// source, or the record is not as it was judged.
 func (s *Store) CarryRow(ctx context.Context, x metering.Carry) (out metering.Outcome[metering.Row], err error) {
-	return outcome(out, s.write(ctx, 2, func(tx *session) error {
+	return outcome(out, s.write(ctx, 3, func(tx *session) error {
 		out = metering.Outcome[metering.Row]{}
 		return tx.carry(&out, x)
 	}))
 }
 
 func (s *session) carry(out *metering.Outcome[metering.Row], x metering.Carry) error {
-	old, err := s.findRow(x.License, x.SortKey)
-	if err != nil || old == nil {
+	record, err := s.findRecord(x.License, x.RecordKey())
+	if err != nil || record == nil {
 		return err
 	}
-	if x.Shows(*old) {
+	if x.Shows(*record) {
 		out.Done = true
 		return nil
+	}
+	old, err := s.findRow(x.License, x.SortKey)
+	if err != nil || old == nil || !x.HoldsOf(*record) {
+		return err
 	}
 	target := x.Row()
 	taken, err := s.findRow(x.License, target.SortKey)
@@ -53,17 +59,18 @@ func (s *session) carry(out *metering.Outcome[metering.Row], x metering.Carry) e
 		out.Old = old
 		return nil
 	}
-	source := x.Apply(*old)
-	for _, r := range []*metering.Row{&source, &target} { // neither is written where one cannot be
-		if err := store.CheckRow(r); err != nil {
-			return refused(err)
-		}
+	source, noted := x.Apply(*old), x.Note(*record)
+	if err := errors.Join(store.CheckRow(&source), store.CheckRow(&target), store.CheckRecord(&noted)); err != nil {
+		return refused(err) // nothing is written where one cannot be
 	}
 	out.Done = true
 	if err := s.putRow(store.NormalRow(target)); err != nil {
 		return err
 	}
-	return s.putRow(store.NormalRow(source))
+	if err := s.putRow(store.NormalRow(source)); err != nil {
+		return err
+	}
+	return s.putRecord(store.NormalRecord(noted))
 }
 
 // Accounts are the accounts that either usage table holds items of under a license, in order.

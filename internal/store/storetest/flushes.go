@@ -148,6 +148,7 @@ func flushRefused(t *testing.T, s Store) {
 		{"to text", text, flush(g, 0, 1, "new"), metering.ErrNoNumber},
 		{"to a negative number", row(g, 0, -1), flush(g, 0, 1, "new"), metering.ErrNoNumber},
 		{"another customer's", ofCustomer(row(g, 0, 1), "c-1"), flush(g, 0, 1, "new"), metering.ErrRowIdentifier},
+		{"a dropped row", dropped(row(g, 0, 1)), flush(g, 0, 1, "new"), metering.ErrRowDropped},
 		{"too many", full, flush(g, 0, 1, "new"), metering.ErrRowFull},
 		{"too much", row(g, 0, metering.MaxQuantity), flush(g, 0, 1, "new"), metering.ErrRowQuantity},
 	} {
@@ -163,11 +164,30 @@ func flushRefused(t *testing.T, s Store) {
 	if r := getRow(t, s, licenseA, none.SortKey()); r != nil {
 		t.Errorf("a refused flush made the row %+v", r)
 	}
+	// A flush that the row has taken is done, whatever an operator did to the row since.
+	took := dropped(row(g, 2, 1))
+	took.Flushes = []string{"new"}
+	put(t, s, took)
+	if got := flushOne(t, s, flush(g, 2, 1, "new")); !got.Done {
+		t.Errorf("a flush from before the row was dropped: %+v", got)
+	}
+	// A row that says something else in that place is not dropped.
+	odd := row(g, 3, 1)
+	odd.Other = metering.Item{metering.AttrDropped: "no"}
+	put(t, s, odd)
+	if got := flushOne(t, s, flush(g, 3, 1, "new")); !got.Done || got.Row.Quantity != metering.Units(2) || got.Row.Other[metering.AttrDropped] != "no" {
+		t.Errorf("a row that was never dropped: %+v", got)
+	}
 	// A row of nothing is neither tagged nor untagged.
 	put(t, s, row(g, 0, 0))
 	if got := flushOne(t, s, tagged); !got.Done || got.Row.Quantity != metering.Units(1) {
 		t.Errorf("tagged usage to a row of nothing: %+v", got)
 	}
+}
+
+func dropped(r metering.Row) metering.Row {
+	r.Pending, r.Status, r.Dropped = "", metering.RejectedClientSide, true
+	return r
 }
 
 func ofCustomer(r metering.Row, identifier string) metering.Row {

@@ -164,7 +164,7 @@ func (m *model) flushRow(rt *rapid.T, s Store) {
 func addable(r metering.Row) bool {
 	n, fraction := r.Other[metering.AttrQuantity].(json.Number)
 	list, odd := r.Other[metering.AttrAllocations].([]any)
-	return fraction && strings.Contains(string(n), ".") || odd && len(list) > 0
+	return !r.Dropped && (fraction && strings.Contains(string(n), ".") || odd && len(list) > 0)
 }
 
 // exactly is the item of an addable row after a flush, in the terms of a store that looks at neither.

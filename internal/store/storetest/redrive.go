@@ -14,6 +14,7 @@ func redriveContract() []contract {
 		{"F8: a rejected row waits again", recallRejected},
 		{"a recall is written where its condition holds", recallConditions},
 		{"of many recalls one is written", recallRace},
+		{"a rejection of before a recall is not written after it", recallOutlivesRejection},
 		{"F9: a rejected row is dropped", dropRejected},
 		{"a drop is written where its condition holds", dropConditions},
 		{"accounts are listed once", accountsAreListedOnce},
@@ -36,6 +37,7 @@ func recalling(t *testing.T, r metering.Row) metering.Recall {
 	if obstacle != "" {
 		t.Fatalf("%s cannot be recalled: %s", r.SortKey, obstacle)
 	}
+	x.Token = "token of " + r.SortKey
 	return x
 }
 
@@ -141,12 +143,37 @@ func recallRace(t *testing.T, s Store) {
 	}
 }
 
+// recallOutlivesRejection lets a rejection come twice: the second time when the row waits again.
+func recallOutlivesRejection(t *testing.T, s Store) {
+	g := group(licenseA, "api_calls")
+	plain, odd := row(g, 0, 5), row(g, 1, 5)
+	odd.Other = metering.Item{metering.AttrRecalled: []any{}}
+	for name, r := range map[string]metering.Row{"never recalled": plain, "an empty trace": odd} {
+		put(t, s, r)
+		l := metering.Label{
+			License: r.License, SortKey: r.SortKey, Marker: true, Fingerprint: metering.NewCleanupRow(r).Fingerprint,
+			Status: metering.RejectedClientSide, Reason: "ConflictingIdentifier", At: now(),
+		}
+		out, err := s.LabelRow(t.Context(), l)
+		same(t, name+": rejected", metering.Outcome[metering.Row]{Done: true}, must(t, out, err))
+		first := l.Apply(r)
+		x := recalling(t, first)
+		out, err = s.RecallRow(t.Context(), x)
+		same(t, name+": recalled", metering.Outcome[metering.Row]{Done: true}, must(t, out, err))
+		want := x.Apply(first)
+		out, err = s.LabelRow(t.Context(), l)
+		same(t, name+": the rejection once more", metering.Outcome[metering.Row]{Old: &want}, must(t, out, err))
+		same(t, name+": row", &want, getRow(t, s, licenseA, r.SortKey))
+	}
+}
+
 func dropping(t *testing.T, r metering.Row) metering.Drop {
 	t.Helper()
-	x, obstacle := metering.DropOf(r, now().Add(time.Hour))
+	x, obstacle := metering.DropOf(r, nil, now().Add(time.Hour))
 	if obstacle != "" {
 		t.Fatalf("%s cannot be dropped: %s", r.SortKey, obstacle)
 	}
+	x.Token = "token of " + r.SortKey
 	return x
 }
 

@@ -32,6 +32,7 @@ func reopening(t *testing.T, r metering.Record) metering.Reopen {
 	if obstacle != "" {
 		t.Fatalf("%s cannot be reopened: %s", r.SortKey, obstacle)
 	}
+	x.Token = "token of " + r.SortKey
 	return x
 }
 
