@@ -57,7 +57,7 @@ func newClockCommand() *cobra.Command {
 			}
 			text, err := r.call(ctx, http.MethodPost, "/v1/clock", move)
 			if errors.Is(err, context.Canceled) {
-				return stoppedClock(cmd.Context(), &r, began, move)
+				return stoppedClock(context.WithoutCancel(cmd.Context()), &r, began, move)
 			}
 			done, err := decode[node.Advanced](text, err)
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/awsmp/metering/internal/dev"
 	"github.com/awsmp/metering/internal/folder"
@@ -61,6 +62,7 @@ type devFlags struct {
 	fold                                 time.Duration
 	fields                               string
 	seller                               registration.Seller
+	start                                []string // the flags that another start of the same node needs
 }
 
 func newDevCommand() *cobra.Command {
@@ -75,22 +77,26 @@ func newDevCommand() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			context.AfterFunc(ctx, stop) // the second signal ends the program at once
-			options, err := f.options()
+			if cmd.Flags().Changed("data") && cmd.Flags().Changed("store") {
+				return errTwoFolders()
+			}
+			options, err := f.options(cmd.Flags().Changed("lock"))
 			if err != nil {
 				return misused(cmd, err)
 			}
+			f.start = startFlags(cmd.Flags())
 			return runDev(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr(), f, options)
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.data, "data", folder.Default, "folder of the store; made where it is missing")
+	dataFlags(flags, &f.data, "folder of the store; made where it is missing")
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8787", "address to listen on; port 0 takes a free one")
-	flags.IntVar(&f.lock, "lock", 1, "MeteringLockHours: how many hours an hour stays open for late rows, 1 to 20")
+	flags.IntVar(&f.lock, "lock", 0, "MeteringLockHours: how many hours an hour stays open for late rows, 1 to 20 (default: what the folder had last, at first 1)")
 	flags.StringVar(&f.at, "at", "", "where the clock starts, in UTC: later than the folder's clock, or any time for a new folder")
 	flags.DurationVar(&f.fold, "fold", 0, "how long a stretch of usage over HTTP becomes one row, which takes 100 requests: 1s to 5m, dividing the hour; a folder keeps the first (default: 1s)")
 	flags.StringVar(&f.marketplace, "marketplace-endpoint", "", "send to this service, unsigned, in place of the built-in simulator")
-	flags.StringVar(&f.product, "product-code", simulator.DefaultProductCode, "product code that buyers register for, and of calls for products of the old kind")
+	flags.StringVar(&f.product, "product-code", "", "product code that buyers register for, and of calls for products of the old kind; a folder keeps the first (default: "+simulator.DefaultProductCode+")")
 	flags.StringVar(&f.fields, "registration-fields", registration.DefaultFields, "what buyers are asked for at registration, * where it is required; none: nothing")
 	flags.StringVar(&f.seller.Name, "seller", "", "your name on the registration page")
 	flags.StringVar(&f.seller.Product, "product-name", "", "your product's name on the registration page")
@@ -99,8 +105,18 @@ func newDevCommand() *cobra.Command {
 	return cmd
 }
 
-func (f devFlags) options() (o dev.Options, err error) {
-	if f.lock < 1 || f.lock > 20 {
+// startFlags are the flags that were given, but for the folder's and the clock's: another start names the one itself, and goes on with the other.
+func startFlags(set *pflag.FlagSet) (words []string) {
+	set.Visit(func(f *pflag.Flag) {
+		if f.Name != "data" && f.Name != "store" && f.Name != "at" {
+			words = append(words, "--"+f.Name, f.Value.String())
+		}
+	})
+	return words
+}
+
+func (f devFlags) options(lockGiven bool) (o dev.Options, err error) {
+	if lockGiven && (f.lock < 1 || f.lock > 20) {
 		return o, fmt.Errorf("--lock is %d, and must be 1 to 20", f.lock)
 	}
 	if f.fold != 0 && (f.fold < time.Second || f.fold > 5*time.Minute || f.fold%time.Second != 0 || time.Hour%f.fold != 0) {
@@ -173,6 +189,9 @@ func runDev(ctx context.Context, out, errs io.Writer, f devFlags, o dev.Options)
 		return taken(errors.Join(err, listener.Close()), f)
 	}
 	defer func() { err = errors.Join(err, machine.Close(context.WithoutCancel(ctx))) }()
+	if err := folder.KeepStart(ctx, data.Store, f.start); err != nil {
+		return errors.Join(stored(err), listener.Close())
+	}
 	endpoint, exposed := addressOf(listener.Addr())
 	if exposed {
 		fmt.Fprintf(errs, "awsmp: anybody who reaches %s from elsewhere can read and write usage, move the clock and play events: there is no access control\n", f.addr)
@@ -204,11 +223,14 @@ func taken(err error, f devFlags) error {
 	var inUse *dev.InUseError
 	var clock *dev.ClockError
 	var fold *dev.FoldError
+	var product *dev.ProductError
 	switch {
 	case errors.As(err, &inUse):
 		return &failure{exitError, err, "awsmp status" + dataFlag(f.data) + ", or another folder: awsmp dev --data other-data"}
 	case errors.As(err, &fold):
 		return &failure{exitError, err, "leave --fold out, or begin anew: awsmp dev --data other-data --fold " + f.fold.String()}
+	case errors.As(err, &product):
+		return &failure{exitError, err, "leave --product-code out, or begin anew: awsmp dev --data other-data --product-code " + word(f.product)}
 	case errors.As(err, &clock):
 		return &failure{exitError, err, "leave --at out to go on from there, or begin anew: awsmp dev --data other-data --at " + f.at}
 	}
@@ -244,6 +266,7 @@ func introduceDev(out io.Writer, endpoint string, f devFlags, m *dev.Machine) {
 		fmt.Fprintf(out, "Marketplace: %s\n", f.marketplace)
 	}
 	fmt.Fprintf(out, "Data: %s\nClock: %s\n", f.data, clockText(m.Now(), m.Offset()))
+	writeGoesBy(out, f, m)
 	if f.marketplace != "" && m.Offset().Abs() > time.Minute {
 		fmt.Fprint(out, "The Marketplace has a clock of its own, and refuses usage that is too old or too far ahead by it.\n")
 	}
@@ -257,6 +280,21 @@ func introduceDev(out io.Writer, endpoint string, f devFlags, m *dev.Machine) {
 		fmt.Fprintf(out, "Play a buyer's first click:\n  %s/_simulator/first-click?to=%s\n", endpoint, url.QueryEscape(endpoint+"/register"))
 	}
 	fmt.Fprintf(out, "Look on:\n  awsmp status%s\n  curl %s/v1/ledger\n\n", dataFlag(f.data), endpoint)
+}
+
+// writeGoesBy says what the folder has kept for the node, where that is not what a new folder would have, and what it keeps from now on.
+func writeGoesBy(out io.Writer, f devFlags, m *dev.Machine) {
+	is, was := m.GoesBy(), m.Before()
+	if f.product == "" && is.ProductCode != simulator.DefaultProductCode {
+		fmt.Fprintf(out, "Product: %s, as before in this folder\n", is.ProductCode)
+	}
+	switch {
+	case was.ProductCode != "" && is.LockHours != was.LockHours:
+		fmt.Fprintf(out, "Lock: an hour stays open for %s from now on, and no longer for %s as before in this folder\n",
+			ledger.Counted(int64(is.LockHours), "hour"), ledger.Counted(int64(was.LockHours), "hour"))
+	case f.lock == 0 && is.LockHours != 1:
+		fmt.Fprintf(out, "Lock: an hour stays open for %s, as before in this folder\n", ledger.Counted(int64(is.LockHours), "hour"))
+	}
 }
 
 // clockText is a time of a node's clock and how it stands to real time.

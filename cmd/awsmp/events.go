@@ -156,7 +156,7 @@ func (f *sendFlags) read(cmd *cobra.Command, args []string) (err error) {
 		if !eventbus.StageName(f.event.Stage) {
 			return fmt.Errorf("--stage is %q, and must be a letter and up to 30 lower-case letters, digits and hyphens", f.event.Stage)
 		}
-		for _, name := range []string{"node", "data"} {
+		for _, name := range []string{"node", "data", "store"} {
 			if changed(name) {
 				return fmt.Errorf("--stage excludes --%s: it is a stage on AWS or a node", name)
 			}

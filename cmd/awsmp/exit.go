@@ -2,9 +2,12 @@ package main
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/awsmp/metering/internal/awsapi"
+	"github.com/awsmp/metering/internal/store/sqlite"
 	"github.com/awsmp/metering/internal/usagefile"
 )
 
@@ -15,16 +18,22 @@ const (
 	exitUsage   = 2
 	exitRefused = 3
 	exitUnsound = 4
+
+	exitInterrupted = 130 // as a shell says it: 128 and the signal's number
+	exitPipe        = 141
 )
 
 const exitCodes = `awsmp ends with one of these codes:
 
   0  all is well
   1  something went wrong; the line that begins with awsmp: says what
-  2  the command line is wrong: an unknown command, flag or value
-  3  some lines of the file were refused; the others were taken, and the books balance
+  2  the command line is wrong: an unknown command, flag or value, or --yes is missing where nobody can be asked
+  3  a part could not be done: some lines of the file were refused and the others taken, or some usage was left as it is, and
+     the command says why
   4  the books do not balance, or differ from the Marketplace's own ledger for a reason that they do not name; awsmp prove:
-     a day broke the law
+     a day broke the law; awsmp verify: a case came out otherwise than it should
+130  interrupted (Ctrl-C) at a safe point; what was done stays done, and the same command goes on from there
+141  whoever read the output went away, as head does
 
 Usage that is rejected, refused or late does not change the code: it has its place in the books.`
 
@@ -56,6 +65,30 @@ func unread(err error) error {
 		return &failure{exitError, err, f.Hint}
 	}
 	return &failure{code: exitError, err: err}
+}
+
+// hinted is an error with what to try, where its cause knows that.
+func hinted(err error) *failure {
+	var f *failure
+	var ofAWS *awsapi.Error
+	var ofStore *sqlite.Problem
+	switch {
+	case errors.As(err, &f):
+		return &failure{f.code, nonempty(err, f), f.try}
+	case errors.As(err, &ofAWS) && ofAWS.Hint != "":
+		return &failure{exitError, errors.New(strings.Replace(err.Error(), ". Try: "+ofAWS.Hint, "", 1)), ofAWS.Hint}
+	case errors.As(err, &ofStore):
+		return &failure{exitError, err, ofStore.Hint}
+	}
+	return &failure{code: exitError, err: err}
+}
+
+// nonempty is the whole error around a failure, nil where nothing is left to be said.
+func nonempty(err error, f *failure) error {
+	if f.err == nil {
+		return nil
+	}
+	return err
 }
 
 func newExitCodesTopic() *cobra.Command {

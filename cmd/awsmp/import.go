@@ -70,11 +70,21 @@ func newImportCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return runImport(cmd, args[0], f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			byData, byStore := cmd.Flags().Changed("data"), cmd.Flags().Changed("store")
+			if byData && byStore {
+				return errTwoFolders()
+			}
+			if address := os.Getenv(nodeVariable); address != "" && !byData && !byStore {
+				return &failure{exitUsage, fmt.Errorf("%s names the node %s, and a file is imported into a data folder, which a node's address does not lead to", nodeVariable, entire(address)),
+					"awsmp import " + word(args[0]) + " --data with the node's data folder"}
+			}
+			return runImport(cmd, args[0], f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.data, "data", folder.Default, "folder of the store; made where it is missing")
+	dataFlags(flags, &f.data, "folder of the store; made where it is missing")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "judge every line and write nothing")
 	flags.StringVar(&f.refused, "refused", "", "where refused lines are written; without it a new file beside FILE, as usage.refused.csv")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "write no progress and no summary")

@@ -238,7 +238,7 @@ func TestImportInterrupted(t *testing.T) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if got := exitCodeOf(cmd.Wait()); got != "1" || !regexp.MustCompile(`^awsmp: .*usage.csv: stopped after line \d+: interrupted\nTry: the same command again goes on from there`).MatchString(errs.String()) {
+	if got := exitCodeOf(cmd.Wait()); got != "130" || !regexp.MustCompile(`^awsmp: .*usage.csv: stopped after line \d+: interrupted\nTry: the same command again goes on from there`).MatchString(errs.String()) {
 		t.Fatalf("exit code %s: %s", got, errs.String())
 	}
 	if out, err := exec.Command("awsmp", "import", path, "--data", data).CombinedOutput(); err != nil {

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -16,23 +18,35 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run runs one command line and returns its exit code.
+// run runs one command line and returns its exit code. The first interrupt ends the command's context, so that it ends at a safe point;
+// the second ends the program at once.
 func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	outer := ctx
+	ctx, stop := signal.NotifyContext(outer, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
 	root := newRootCommand()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
+	switch {
+	case err == nil:
 		return exitOK
+	case errors.Is(err, syscall.EPIPE): // whoever read the output has seen enough
+		return exitPipe
 	}
-	var f *failure
-	if !errors.As(err, &f) {
-		f = &failure{code: exitError, err: err}
+	f := hinted(err)
+	if ctx.Err() != nil && outer.Err() == nil {
+		f.code = exitInterrupted
+		if errors.Is(err, context.Canceled) && f.try == "" {
+			f.err = errors.New("interrupted")
+		}
 	}
 	if f.err != nil {
-		fmt.Fprintf(errs, "awsmp: %v\n", err)
+		fmt.Fprintf(errs, "awsmp: %v\n", f.err)
 	}
 	if f.try != "" {
 		fmt.Fprintf(errs, "Try: %s\n", f.try)
@@ -55,13 +69,32 @@ func newRootCommand() *cobra.Command {
 		Args:          knownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		text, _, _ := strings.Cut(err.Error(), ": strconv.") // how the value was parsed is nobody's concern
 		return misused(cmd, errors.New(text))
 	})
-	root.AddCommand(newClockCommand(), newDemoCommand(), newDevCommand(), newEventsCommand(), newImportCommand(), newProveCommand(), newRefusedCommand(), newSimulatorCommand(), newStatusCommand(), newVersionCommand(), newExitCodesTopic())
+	root.AddCommand(
+		newClockCommand(),
+		newDemoCommand(),
+		newDevCommand(),
+		newDlqCommand(),
+		newDryrunCommand(),
+		newEventsCommand(),
+		newExplainCommand(),
+		newImportCommand(),
+		newLedgerCommand(),
+		newLateCommand(),
+		newPreflightCommand(),
+		newProveCommand(),
+		newRefusedCommand(),
+		newRejectedCommand(),
+		newSimulatorCommand(),
+		newStatusCommand(),
+		newVerifyCommand(),
+		newVersionCommand(),
+		newExitCodesTopic(),
+	)
 	alike(root)
 	return root
 }
@@ -72,7 +105,11 @@ func alike(parent *cobra.Command) {
 		cmd.DisableFlagsInUseLine = true
 		if check := cmd.Args; check != nil {
 			cmd.Args = func(cmd *cobra.Command, args []string) error {
-				if err := check(cmd, args); err != nil {
+				err := check(cmd, args)
+				if err != nil && !cmd.HasSubCommands() && strings.HasPrefix(err.Error(), "unknown command ") { // so cobra.NoArgs says it
+					err = fmt.Errorf("%s takes no argument like %q", cmd.Name(), args[0])
+				}
+				if err != nil {
 					return misused(cmd, err)
 				}
 				return nil

@@ -43,6 +43,47 @@ func TestReadmeShowsWhatANodePrints(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")); err != nil {
 		t.Fatal(err)
 	}
+	printed := walked(t, dir, section, "    bin/awsmp ")
+	excerpts := excerptsOf(t, "## Meter on one machine")
+	if len(excerpts) != 2 {
+		t.Fatalf("%d excerpts were found", len(excerpts))
+	}
+	shows(t, timeless(printed), timeless(strings.Join(excerpts, "")))
+}
+
+// TestOneMachineShowsWhatTheDeskPrints follows the walk at the desk, as it stands in docs/one-machine.md.
+func TestOneMachineShowsWhatTheDeskPrints(t *testing.T) {
+	t.Parallel()
+	section := sectionIn(t, "../../docs/one-machine.md", "## The desk")
+	_, usage, found := strings.Cut(section, "```csv\n")
+	usage, _, closed := strings.Cut(usage, "```")
+	_, at, begins := strings.Cut(section, "begins at `--at ")
+	at, _, _ = strings.Cut(at, "`")
+	if !found || !closed || !begins {
+		t.Fatal("the section does not say what is imported, or when")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "desk.csv"), []byte(usage), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	printed := walked(t, dir, "    awsmp dev --at "+at+"\n"+section, "    awsmp ")
+	excerpts := excerptsIn(t, section)
+	if len(excerpts) != 2 {
+		t.Fatalf("%d excerpts were found", len(excerpts))
+	}
+	shows(t, timeless(printed), timeless(strings.Join(excerpts, "")))
+}
+
+// timeless is a text without what goes on while the commands run: the clock, and what is left of a deadline.
+func timeless(s string) string {
+	s = regexp.MustCompile(`\d\d:\d\d:\d\d UTC`).ReplaceAllString(s, "hh:mm:ss UTC")
+	return regexp.MustCompile(`\d\dh\d+m\d+s +`).ReplaceAllString(s, "HhMmSs ")
+}
+
+// walked is what the commands of a section print, each a line that begins with prefix, outside of what it shows as printed. The first begins a
+// node, in dir.
+func walked(t *testing.T, dir, section, prefix string) string {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -52,9 +93,13 @@ func TestReadmeShowsWhatANodePrints(t *testing.T) {
 	}
 	var printed strings.Builder
 	steps := 0
+	shown := false
 	for line := range strings.Lines(section) {
-		line, ours := strings.CutPrefix(line, "    bin/awsmp ")
-		if !ours {
+		if strings.HasPrefix(line, "```") {
+			shown = !shown
+		}
+		line, ours := strings.CutPrefix(line, prefix)
+		if !ours || shown {
 			continue
 		}
 		if steps++; steps == 1 {
@@ -82,25 +127,25 @@ func TestReadmeShowsWhatANodePrints(t *testing.T) {
 	if steps < 4 {
 		t.Fatalf("only %d commands were found", steps)
 	}
-	excerpts := excerptsOf(t, "## Meter on one machine")
-	if len(excerpts) != 2 {
-		t.Fatalf("%d excerpts were found", len(excerpts))
-	}
-	instant := regexp.MustCompile(`\d\d:\d\d:\d\d UTC`) // the clock goes on while the commands run
-	timeless := func(s string) string { return instant.ReplaceAllString(s, "hh:mm:ss UTC") }
-	shows(t, timeless(printed.String()), timeless(strings.Join(excerpts, "")))
+	return printed.String()
 }
 
 // sectionOf is a section of the README.
 func sectionOf(t *testing.T, heading string) string {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
+	return sectionIn(t, "../../README.md", heading)
+}
+
+// sectionIn is a section of a file.
+func sectionIn(t *testing.T, file, heading string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(readme), heading+"\n")
+	_, rest, found := strings.Cut(string(text), heading+"\n")
 	if !found {
-		t.Fatalf("README.md has no section %s", heading)
+		t.Fatalf("%s has no section %s", file, heading)
 	}
 	section, _, _ := strings.Cut(rest, "\n## ")
 	return section
@@ -113,17 +158,22 @@ func excerptOf(t *testing.T, heading string) string {
 }
 
 // excerptsOf are all of them, one at least.
-func excerptsOf(t *testing.T, heading string) (excerpts []string) {
+func excerptsOf(t *testing.T, heading string) []string {
 	t.Helper()
-	for _, rest := range strings.Split(sectionOf(t, heading), "```text\n")[1:] {
+	return excerptsIn(t, sectionOf(t, heading))
+}
+
+func excerptsIn(t *testing.T, section string) (excerpts []string) {
+	t.Helper()
+	for _, rest := range strings.Split(section, "```text\n")[1:] {
 		excerpt, _, closed := strings.Cut(rest, "```")
 		if !closed {
-			t.Fatalf("README.md does not end its output in %s", heading)
+			t.Fatal("the section does not end its output")
 		}
 		excerpts = append(excerpts, excerpt)
 	}
 	if len(excerpts) == 0 {
-		t.Fatalf("README.md shows no output in %s", heading)
+		t.Fatal("the section shows no output")
 	}
 	return excerpts
 }

@@ -2,17 +2,17 @@ package main
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
 	"io"
-	"net/http"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/awsmp/metering/internal/dev"
+	"github.com/awsmp/metering/internal/desk"
 	"github.com/awsmp/metering/internal/ledger"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
@@ -26,7 +26,10 @@ right, awsmp refused retry sends it once more.`
 const refusedExample = `  # A buyer was suspended for two hours, and is active again.
   awsmp refused list
   awsmp refused retry --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef --dry-run
-  awsmp refused retry --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef`
+  awsmp refused retry --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef
+
+  # The same on AWS.
+  awsmp refused list --stack awsmp-exampleproduct-metering`
 
 func newRefusedCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -53,7 +56,9 @@ on the 1st.
 
 Nothing is billed twice. What is billed, may be billed, or was rejected for what it holds is left as it is, and the command
 says so. So is all usage that is metered by customer identifier: its sale may have been billed by license since. One thing it
-cannot know: do not retry what you have metered in another way since, as a later hour's usage or under another license.`
+cannot know: do not retry what you have metered in another way since, as a later hour's usage or under another license.
+
+It says what it would do and asks before it changes anything; --yes does not ask. Interrupted, it can be run again and does the rest.`
 
 const retryExample = `  # Look first.
   awsmp refused retry --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef --dry-run
@@ -66,8 +71,9 @@ const retryExample = `  # Look first.
 
 func newRefusedRetryCommand() *cobra.Command {
 	var (
-		node   remote
-		retry  dev.Retry
+		at     place
+		chosen selection
+		agreed consent
 		asJSON bool
 	)
 	cmd := &cobra.Command{
@@ -75,45 +81,65 @@ func newRefusedRetryCommand() *cobra.Command {
 		Short:   "Send a license's refused usage once more",
 		Long:    retryLong,
 		Example: retryExample,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("retry takes no argument like %q: a license is named with --license", args[0])
-			}
-			return nil
-		},
+		Args:    noArgument,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if retry.License == "" {
-				return misused(cmd, errors.New("--license is needed: the licenseArn of the refused usage, which awsmp refused list shows"))
+			which, err := chosen.which(cmd, "refused usage, which awsmp refused list shows")
+			if err != nil {
+				return err
 			}
-			if retry.Account != "" && !metering.ValidAccount(retry.Account) {
-				return misused(cmd, fmt.Errorf("--account is %q, and must be 12 digits", retry.Account))
+			p, _, closePlace, err := openRefused(cmd, &at, &which.License)
+			if err != nil {
+				return err
 			}
-			if retry.Hour != "" {
-				if _, err := metering.ParseHour(retry.Hour); err != nil {
-					return misused(cmd, fmt.Errorf("--hour: %w", err))
-				}
-			}
-			text, err := node.call(cmd.Context(), http.MethodPost, "/v1/refused/retry", retry)
-			out := cmd.OutOrStdout()
-			return show(out, asJSON, text, err, func(r dev.Retried) error { return writeRetried(out, r) })
+			defer func() { _ = closePlace() }()
+			done, err := change(cmd, agreed, asJSON,
+				func(ctx context.Context, dryRun bool) (desk.Retried, error) {
+					return p.RetryRefused(ctx, which, dryRun)
+				},
+				writeRetried,
+				func(r desk.Retried) string {
+					return askAbout(len(r.Reopened), "Send it once more", "Send them once more")
+				})
+			return cmp.Or(err, leftBehind(done.Skipped, metering.ObstacleDryRun))
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&retry.License, "license", "", "licenseArn of the refused usage")
-	flags.StringVar(&retry.Account, "account", "", "of this customerAWSAccountId only")
-	flags.StringVar(&retry.Dimension, "dimension", "", "of this dimension only")
-	flags.StringVar(&retry.Hour, "hour", "", "of this hour only, as in 2026-03-31T14")
-	flags.BoolVar(&retry.DryRun, "dry-run", false, "say what would be sent once more, and change nothing")
+	flags.StringVar(&chosen.license, "license", "", "licenseArn of the refused usage")
+	chosen.narrower(flags)
+	agreed.flags(flags)
 	flags.BoolVar(&asJSON, "json", false, "write one JSON document")
-	node.flags(flags)
+	at.flags(flags)
+	at.nodeFlag(flags)
 	return cmd
+}
+
+// leftBehind is how a command ends that leaves records which it was asked for. What is billed or waits already has nothing left to be done, and
+// others are of causes that the command is not about.
+func leftBehind(skipped []pipeline.Skipped, others ...metering.Obstacle) error {
+	for _, s := range skipped {
+		if s.Cause != metering.ObstacleBilled && s.Cause != metering.ObstacleWaiting && !slices.Contains(others, s.Cause) {
+			return &failure{code: exitRefused}
+		}
+	}
+	return nil
+}
+
+// askAbout is the question about n things, empty where there is none.
+func askAbout(n int, one, several string) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return one
+	}
+	return several
 }
 
 // maxRetriedShown bounds the records that are listed one by one.
 const maxRetriedShown = 40
 
-func writeRetried(out io.Writer, r dev.Retried) error {
+func writeRetried(out io.Writer, r desk.Retried) error {
 	var b strings.Builder
 	records, units := ledger.Counted(int64(len(r.Reopened)), "record"), ledger.Counted(r.Units, "unit")
 	switch {

@@ -3,22 +3,20 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/awsmp/metering/internal/dev"
+	"github.com/awsmp/metering/internal/desk"
 	"github.com/awsmp/metering/internal/ledger"
 )
 
 const listLong = `Show the refused usage that can still be sent once more: of all licenses, the newest hour first, with what it was refused for
 and how long its hour can still be billed. What cannot be sent once more is counted, with the reason.
 
-Nothing is changed. awsmp refused retry sends it.`
+Nothing is changed. awsmp refused retry sends it. On AWS, without --license, a whole table is read: the price is said first.`
 
 const listExample = `  awsmp refused list
 
@@ -27,8 +25,9 @@ const listExample = `  awsmp refused list
 
 func newRefusedListCommand() *cobra.Command {
 	var (
-		node    remote
+		at      place
 		license string
+		agreed  consent
 		asJSON  bool
 	)
 	cmd := &cobra.Command{
@@ -38,25 +37,34 @@ func newRefusedListCommand() *cobra.Command {
 		Example: listExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			path := "/v1/refused"
-			if license != "" {
-				path += "?" + url.Values{"license": {license}}.Encode()
+			agreed.prices(cmd, &at, 2)
+			p, where, closePlace, err := openRefused(cmd, &at, &license)
+			if err != nil {
+				return err
 			}
-			text, err := node.call(cmd.Context(), http.MethodGet, path, nil)
-			out := cmd.OutOrStdout()
-			return show(out, asJSON, text, err, func(l dev.Refusals) error { return writeRefusals(out, l, node.where()) })
+			defer func() { _ = closePlace() }()
+			list, err := p.Refused(cmd.Context(), license)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), list)
+			}
+			return writeRefusals(cmd.OutOrStdout(), list, where)
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&license, "license", "", "of this licenseArn only")
 	flags.BoolVar(&asJSON, "json", false, "write one JSON document, with the newest 1,000 records")
-	node.flags(flags)
+	agreed.yesFlag(flags)
+	at.flags(flags)
+	at.nodeFlag(flags)
 	return cmd
 }
 
 // writeRefusals lists what can be sent once more by a command that goes to the same node, which where is the flag for.
-func writeRefusals(out io.Writer, l dev.Refusals, where string) error {
+func writeRefusals(out io.Writer, l desk.Refused, where string) error {
 	var b strings.Builder
 	if l.Records == 0 {
 		b.WriteString("Nothing was refused that can be sent once more.\n")
@@ -64,7 +72,7 @@ func writeRefusals(out io.Writer, l dev.Refusals, where string) error {
 		fmt.Fprintf(&b, "%s, %s, can be sent once more.\n", ledger.Counted(int64(l.Records), "refused record"), ledger.Counted(l.Units, "unit"))
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, refusalHeader+"\tLEFT\tLICENSE")
-		shown := l.Refused[:min(len(l.Refused), maxRetriedShown)]
+		shown := l.List[:min(len(l.List), maxRetriedShown)]
 		for _, f := range shown {
 			fmt.Fprintf(table, "%s\t%s\t%s\n", refusalCells(f.Refusal), f.Left, entire(f.License))
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/awsmp/metering/internal/dev"
+	"github.com/awsmp/metering/internal/desk"
 	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/pipeline"
 )
@@ -13,9 +13,9 @@ import (
 // A long list has an end and says so, and its command can be copied.
 func TestALongListOfRefusedUsageHasAnEnd(t *testing.T) {
 	t.Parallel()
-	l := dev.Refusals{Records: 1_100, Units: 2_200, More: 100}
+	l := desk.Refused{Reopenable: desk.Reopenable{Records: 1_100, Units: 2_200}, More: 100}
 	for i := range 1_000 {
-		l.Refused = append(l.Refused, dev.RefusedRecord{License: exampleLicense, Left: "1h0m0s", Refusal: pipeline.Refusal{
+		l.List = append(l.List, desk.RefusedRecord{License: exampleLicense, Left: "1h0m0s", Refusal: pipeline.Refusal{
 			Account: exampleAccount, Dimension: fmt.Sprintf("dim_%d", i), Hour: "2026-03-10T14", Units: 2, Status: metering.CustomerNotSubscribed,
 		}})
 	}
@@ -39,7 +39,7 @@ func TestALongListOfRefusedUsageHasAnEnd(t *testing.T) {
 	if strings.Contains(got, "dim_40 ") {
 		t.Error("more than 40 records are listed")
 	}
-	l.Refused[0].License = "l-\x1b[31m"
+	l.List[0].License = "l-\x1b[31m"
 	if got = text(); strings.Contains(got, "\x1b") || strings.Contains(got, "refused retry") || !strings.Contains(got, `"l-\x1b[31m"`) {
 		t.Errorf("a license steers the terminal:\n%s", got[:300])
 	}

@@ -29,13 +29,28 @@ type remote struct {
 
 func (r *remote) flags(flags *pflag.FlagSet) {
 	r.set = flags
-	flags.StringVar(&r.data, "data", folder.Default, "folder of the node")
+	dataFlags(flags, &r.data, "folder of the node")
 	flags.StringVar(&r.node, "node", "", "address of the node, as http://127.0.0.1:8787, in place of a folder (default: $"+nodeVariable+")")
+}
+
+// dataFlags adds the flag that names a data folder, and in secret the one that means the same elsewhere.
+func dataFlags(flags *pflag.FlagSet, data *string, usage string) {
+	flags.StringVar(data, "data", folder.Default, usage)
+	flags.StringVar(data, "store", folder.Default, usage+"; --data means the same")
+	_ = flags.MarkHidden("store") // there is such a flag
+}
+
+// errTwoFolders is what is wrong where a folder is named twice.
+func errTwoFolders() error {
+	return &failure{exitUsage, errors.New("--store and --data mean the same"), "leave one of them out"}
 }
 
 // find is the node's address, and how it is called in messages.
 func (r *remote) find() (address, name string, err error) {
-	if r.set != nil && r.set.Changed("node") && r.set.Changed("data") {
+	if r.set != nil && r.set.Changed("data") && r.set.Changed("store") {
+		return "", "", errTwoFolders()
+	}
+	if r.set != nil && r.set.Changed("node") && (r.set.Changed("data") || r.set.Changed("store")) {
 		return "", "", &failure{exitUsage, errors.New("--node excludes --data: a node is named by its address or by its folder"), "leave one of them out"}
 	}
 	if r.node == "" {
@@ -52,27 +67,31 @@ func (r *remote) find() (address, name string, err error) {
 	return owner.Node, "on the folder " + r.data, err
 }
 
-// where is the flag by which another command goes to the same node.
-func (r *remote) where() string {
-	if r.node != "" {
-		return " --node " + word(r.node)
-	}
-	return dataFlag(r.data)
-}
-
 // errAbsent is that no node answers.
 var errAbsent = errors.New("no node runs")
 
 // call asks the node and returns its answer's body.
 func (r *remote) call(ctx context.Context, method, path string, body any) ([]byte, error) {
+	text, err := r.ask(ctx, method, path, body)
+	return text, r.startable(ctx, err)
+}
+
+// startable is an error with the command that starts the node of the folder, where none runs on it.
+func (r *remote) startable(ctx context.Context, err error) error {
+	if !errors.Is(err, errAbsent) || r.node != "" {
+		return err
+	}
+	f := hinted(err)
+	f.try = startCommand(ctx, r.data)
+	return f
+}
+
+func (r *remote) ask(ctx context.Context, method, path string, body any) ([]byte, error) {
 	address, name, err := r.find()
 	if err != nil {
 		return nil, err
 	}
-	start := "awsmp dev"
-	if r.data != folder.Default {
-		start += dataFlag(r.data)
-	}
+	start := "awsmp dev" + dataFlag(r.data)
 	absent := &failure{exitError, fmt.Errorf("%w %s", errAbsent, name), start}
 	if address == "" {
 		return nil, absent
@@ -120,9 +139,9 @@ func (r *remote) await(ctx context.Context, patience time.Duration, path string)
 	const again = 50 * time.Millisecond
 	deadline := time.Now().Add(patience)
 	for {
-		text, err := r.call(ctx, http.MethodGet, path, nil)
+		text, err := r.ask(ctx, http.MethodGet, path, nil)
 		if !errors.Is(err, errAbsent) || !time.Now().Before(deadline) {
-			return text, err
+			return text, r.startable(ctx, err)
 		}
 		select {
 		case <-time.After(again):
@@ -130,19 +149,6 @@ func (r *remote) await(ctx context.Context, patience time.Duration, path string)
 			return nil, ctx.Err()
 		}
 	}
-}
-
-// show writes a node's answer as it came, for programs, or in words.
-func show[T any](out io.Writer, asJSON bool, text []byte, err error, words func(T) error) error {
-	if err == nil && asJSON {
-		_, err = out.Write(text)
-		return err
-	}
-	answer, err := decode[T](text, err)
-	if err != nil {
-		return err
-	}
-	return words(answer)
 }
 
 func decode[T any](text []byte, err error) (T, error) {
@@ -153,4 +159,25 @@ func decode[T any](text []byte, err error) (T, error) {
 		}
 	}
 	return v, err
+}
+
+// startCommand starts the node of a folder: as it was started last, where one was.
+func startCommand(ctx context.Context, data string) string {
+	start := "awsmp dev" + dataFlag(data)
+	if _, err := os.Stat(folder.Store(data)); err != nil {
+		return start
+	}
+	store, err := folder.OpenStore(ctx, data)
+	if err != nil {
+		return start // the start itself says why
+	}
+	defer func() { _ = store.Close() }() // nothing was written
+	flags, err := folder.StartOf(ctx, store)
+	if err != nil {
+		return start
+	}
+	for _, f := range flags {
+		start += " " + word(f)
+	}
+	return start
 }

@@ -1,204 +1,186 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
+	"net/http"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
-	"github.com/awsmp/metering/internal/dev"
-	"github.com/awsmp/metering/internal/ledger"
+	"github.com/awsmp/metering/internal/desk"
 )
 
-const statusLong = `Show what a node does: its clock, what waits and how long it can still be billed, the licenses in their last hour,
-what was refused and can be sent once more, the stages' last runs, and what the simulated Marketplace has billed.
+const statusLong = `Show what wants you, what waits and how long it can still be billed, queues and dead letters, the licenses in their last hour, the
+stages' last runs, and where the units of today and of this month are.
 
-The node is the one that runs on the data folder, unless --node or AWSMP_NODE names another.`
+The place is a deployed stack (--stack, with --region), or a data folder on this machine, with the node that runs on it if one does. A
+node elsewhere is named by its address with --node.
+
+What wants you is listed first, the most urgent on top, each with the name of its alarm and a command. awsmp explain with that name says what
+it means and what to do.
+
+On one machine units are counted by the hour of their usage, from the tables. On AWS they are counted by the metrics, in the hour in which
+that became of them: awsmp ledger recomputes them from the tables.`
 
 const statusExample = `  awsmp status
+  awsmp status --stack awsmp-exampleproduct-metering --region us-east-1
+  awsmp status --watch
   awsmp status --json
 
   # In a script: wait until the node is there.
   awsmp dev &
   awsmp status --wait 10s`
 
+type statusFlags struct {
+	place       place
+	json, watch bool
+	every, wait time.Duration
+}
+
 func newStatusCommand() *cobra.Command {
-	var node remote
-	var asJSON bool
-	var wait time.Duration
+	var f statusFlags
 	cmd := &cobra.Command{
 		Use:     "status",
-		Short:   "Show what a node does and what waits",
+		Short:   "Show what wants you, what waits and until when, and where units are",
 		Long:    statusLong,
 		Example: statusExample,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := node.await(cmd.Context(), wait, "/v1/status")
-			out := cmd.OutOrStdout()
-			return show(out, asJSON, text, err, func(s dev.Status) error { return writeStatus(out, s, node.where()) })
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("status takes no word, and %q is one: a place is named by a flag", args[0])
+			}
+			return nil
 		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	node.flags(flags)
-	flags.BoolVar(&asJSON, "json", false, "write one JSON document")
-	flags.DurationVar(&wait, "wait", 0, "how long to wait for a node that is not there yet")
+	f.place.flags(flags)
+	f.place.nodeFlag(flags)
+	flags.BoolVarP(&f.watch, "watch", "w", false, "show it again and again, until Ctrl-C")
+	flags.DurationVar(&f.every, "every", 5*time.Second, "how often with --watch")
+	flags.BoolVar(&f.json, "json", false, "write one JSON document; with --watch one a line")
+	flags.DurationVar(&f.wait, "wait", 0, "how long to wait for a node that is not there yet")
 	return cmd
 }
 
-// writeStatus names commands that go to the same node, which where is the flag for.
-func writeStatus(out io.Writer, s dev.Status, where string) error {
-	var b strings.Builder
-	offset, _ := time.ParseDuration(s.Offset)
-	fmt.Fprintf(&b, "Clock: %s\nStore: %s\nMarketplace: %s", clockText(s.Now, offset), s.Store, s.Marketplace)
-	if s.Simulator != nil {
-		fmt.Fprintf(&b, ", which has billed %s in %s", ledger.Counted(s.Simulator.Units, "unit"), ledger.Counted(int64(s.Simulator.Hours), "hour"))
+func (f *statusFlags) run(cmd *cobra.Command) error {
+	if err := f.place.settle(cmd); err != nil {
+		return err
 	}
-	b.WriteString("\n\n")
-	writeWaiting(&b, s)
-	writeWindows(&b, s)
-	writeRefused(&b, s.Refused, where)
-	writeStages(&b, s)
-	if s.DeadLetters > 0 {
-		fmt.Fprintf(&b, "\n%s failed too often and were set aside; their groups are found again.\n", ledger.Counted(int64(s.DeadLetters), "message"))
-	}
-	if len(s.Metrics) > 0 {
-		b.WriteString("\nSince the start:\n")
-		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		for _, m := range s.Metrics {
-			fmt.Fprintf(table, "  %s\t%s", m.Name, ledger.Thousands(m.Items))
-			if m.Units != 0 { // registrations have none
-				fmt.Fprintf(table, "\t%s", ledger.Counted(m.Units, "unit"))
-			}
-			fmt.Fprintln(table)
-		}
-		_ = table.Flush() // a strings.Builder never fails
-	}
-	_, err := io.WriteString(out, b.String())
-	return err
-}
-
-// maxWaiting bounds the hours, and the licenses, that are listed one by one.
-const maxWaiting = 40
-
-func writeWaiting(b *strings.Builder, s dev.Status) {
-	if len(s.Waiting) == 0 {
-		b.WriteString("Nothing waits.\n\n")
-		return
-	}
-	b.WriteString("Waiting:\n")
-	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "  HOUR\tROWS\tRECORDS\tUNITS\tCAN BE BILLED FOR")
-	for i, w := range s.Waiting {
-		if i == maxWaiting {
-			break
-		}
-		left := w.LostIn
-		if w.Misfiled {
-			left = "never found: no hour"
-		} else if strings.HasPrefix(left, "-") {
-			left = "too late"
-		}
-		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\n", ledger.Shown(w.Bucket), w.Rows, w.Records, ledger.Thousands(w.Units), left)
-	}
-	_ = table.Flush()
-	if more := len(s.Waiting) - maxWaiting; more > 0 {
-		fmt.Fprintf(b, "  and %s more: --json lists all of them\n", ledger.Counted(int64(more), "hour"))
-	}
-	b.WriteByte('\n')
-}
-
-// writeWindows lists the licenses in their last hour, if there are any.
-func writeWindows(b *strings.Builder, s dev.Status) {
-	if len(s.Windows) == 0 {
-		return
-	}
-	b.WriteString("Last hours:\n")
-	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "  LICENSE\tACCOUNT\tENDS\tLEFT")
-	for i, w := range s.Windows {
-		if i == maxWaiting {
-			break
-		}
-		left := w.Left
-		if strings.HasPrefix(left, "-") {
-			left = "over"
-		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", ledger.Short(w.License), w.Account, w.Expiry.Format("01-02 15:04:05"), left)
-	}
-	_ = table.Flush()
-	if more := len(s.Windows) - maxWaiting; more > 0 {
-		fmt.Fprintf(b, "  and %s more: --json lists all of them\n", ledger.Counted(int64(more), "license"))
-	}
-	b.WriteByte('\n')
-}
-
-// writeRefused says what can still be sent once more, if there is anything.
-func writeRefused(b *strings.Builder, r dev.RefusedSum, where string) {
 	switch {
-	case r.Uncounted:
-		fmt.Fprintf(b, "Refused: not counted, there is much to look at: awsmp refused list%s\n\n", where)
-	case r.Records > 0:
-		which := "the first"
-		if r.Records == 1 {
-			which = "it"
+	case f.every < time.Second:
+		return misused(cmd, fmt.Errorf("--every is %v, and must be a second or more", f.every))
+	case f.place.given("every") && !f.watch:
+		return misused(cmd, errors.New("--every is for --watch"))
+	case f.wait != 0 && f.place.stack != "":
+		return misused(cmd, errors.New("--wait is for a node, and a stack has none"))
+	}
+	if f.wait > 0 {
+		if _, err := f.place.await(cmd.Context(), f.wait, "/v1/status?brief=true"); err != nil {
+			return err
 		}
-		left, _ := time.ParseDuration(r.Left)
-		if left >= time.Minute {
-			left = left.Truncate(time.Minute)
+	}
+	if f.place.node != "" {
+		return f.show(cmd, f.ofNode)
+	}
+	d, closeDesk, err := f.place.open(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeDesk() }() // nothing was written
+	var o desk.StatusOptions
+	return f.show(cmd, func(ctx context.Context) (desk.Status, error) {
+		s, err := d.Status(ctx, o)
+		if s.Month.By == "" { // too much to read each time
+			o.Patience = time.Nanosecond
 		}
-		text := left.String()
-		if left >= time.Minute {
-			text = strings.TrimSuffix(text, "0s")
+		return s, err
+	})
+}
+
+// ofNode is what a node at an address says, whose tables are not at hand.
+func (f *statusFlags) ofNode(ctx context.Context) (desk.Status, error) {
+	text, err := f.place.call(ctx, http.MethodGet, "/v1/status", nil)
+	if err != nil {
+		return desk.Status{}, err
+	}
+	s, err := decode[desk.Status](text, nil) // its fields are those of dev.Status, and more
+	s.Place, s.Findings, s.Hours = "node at "+f.place.node, []desk.Finding{}, []desk.HourFates{}
+	s.Gaps = []string{"what wants you, and where units are: a node's address does not lead to its tables; awsmp status --store FOLDER does, with the node's data folder"}
+	return s, err
+}
+
+// show writes a status once, or again and again.
+func (f *statusFlags) show(cmd *cobra.Command, look func(context.Context) (desk.Status, error)) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	screen := terminal(out)
+	for {
+		s, err := look(ctx)
+		switch {
+		case f.watch && ctx.Err() != nil:
+			return nil // the end of a watch
+		case err != nil:
+			return err
 		}
-		fmt.Fprintf(b, "Refused: %s, %s; %s can be sent once more for %s: awsmp refused list%s\n\n",
-			ledger.Counted(int64(r.Records), "record"), ledger.Counted(r.Units, "unit"), which, text, where)
+		var b bytes.Buffer
+		switch {
+		case f.json:
+			err = encodeStatus(&b, s, f.watch)
+		case f.watch && screen:
+			b.WriteString(nextScreen(styleOf(screen)))
+			writeStatus(&b, s, f.place.where(), styleOf(screen))
+		default:
+			writeStatus(&b, s, f.place.where(), styleOf(screen))
+			if f.watch {
+				b.WriteByte('\n')
+			}
+		}
+		if err == nil {
+			_, err = out.Write(b.Bytes())
+		}
+		if err != nil || !f.watch {
+			return err
+		}
+		select {
+		case <-time.After(f.every):
+		case <-ctx.Done():
+			return nil
+		}
 	}
 }
 
-func writeStages(b *strings.Builder, s dev.Status) {
-	waiting := make(map[string]string)
-	for _, q := range s.Queues {
-		if q.Visible+q.InFlight == 0 {
-			continue
-		}
-		name := q.Name
-		if name != "cleanup" {
-			name = "aggregate"
-		}
-		if waiting[name] != "" {
-			waiting[name] += ", "
-		}
-		waiting[name] += ledger.Counted(int64(q.Visible+q.InFlight), q.Name+" message") + " for up to " + q.OldestAge
+// nextScreen begins the next of several looks. What has scrolled away stays, and a terminal that is dumb, or is to show no colours, gets no sequences at all.
+func nextScreen(style desk.Style) string {
+	if style.Colour {
+		return "\x1b[H\x1b[2J" // to the corner, and clear what is seen (ECMA-48, CUP and ED)
 	}
-	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "STAGE\tLAST RUN\tNEXT RUN\tDID")
-	at := func(t time.Time) string {
-		if t.IsZero() {
-			return "-"
-		}
-		return t.Format("01-02 15:04:05")
+	return "\n"
+}
+
+func encodeStatus(w io.Writer, s desk.Status, oneLine bool) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	if !oneLine {
+		e.SetIndent("", "  ")
 	}
-	for _, v := range s.Stages {
-		did := v.Last
-		if v.Error != "" {
-			line, _, _ := strings.Cut(v.Error, "\n")
-			did = "failed: " + line
-		}
-		if w := waiting[v.Name]; w != "" {
-			did = strings.TrimPrefix(did+"; "+w+" wait", "; ")
-		}
-		if did == "" {
-			did = "-"
-		}
-		next := at(v.Next)
-		if v.Next.IsZero() {
-			next = "when asked"
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", shortStage(v.Name), at(v.LastAt), next, did)
-	}
-	_ = table.Flush()
+	return e.Encode(s)
+}
+
+// terminal reports whether a person looks at the output as it comes.
+func terminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// styleOf is how a picture is drawn: with colours on a terminal, unless NO_COLOR forbids them (no-color.org) or it is a dumb one.
+func styleOf(screen bool) desk.Style {
+	dumb := os.Getenv("TERM") == "dumb"
+	return desk.Style{Colour: screen && !dumb && os.Getenv("NO_COLOR") == "", ASCII: dumb}
 }

@@ -145,6 +145,9 @@ func (l *look) failed(name, action string, err error) {
 		c.Action, c.Found, c.Try = action, "the caller may not look: "+action, "allow the caller "+action
 	case awsapi.Credentials, awsapi.Invalid:
 		c.Result, c.Try = Problem, called.Hint
+		if strings.Contains(c.Try, "AWS_REGION=") && l.Region == "" {
+			c.Try += "; or --region us-east-1"
+		}
 	default:
 		c.Try = called.Hint
 	}

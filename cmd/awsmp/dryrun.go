@@ -1,0 +1,237 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/awsmp/metering/internal/desk"
+	"github.com/awsmp/metering/internal/ledger"
+	"github.com/awsmp/metering/internal/metering"
+	"github.com/awsmp/metering/internal/pipeline"
+)
+
+const dryrunLong = `Deal with usage that a dry run has ended: it went through everything but the call to AWS Marketplace, and is not billed.
+
+awsmp dryrun list shows what can still be billed. When the stack has gone live, awsmp dryrun promote sends it.`
+
+const dryrunExample = `  awsmp dryrun list --stack awsmp-exampleproduct-metering
+  awsmp dryrun promote --stack awsmp-exampleproduct-metering --dry-run
+  awsmp dryrun promote --stack awsmp-exampleproduct-metering`
+
+func newDryrunCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "dryrun",
+		Short:   "Show usage that a dry run has ended, and send it after going live",
+		Long:    dryrunLong,
+		Example: dryrunExample,
+		Args:    knownCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.AddCommand(newDryrunListCommand(), newDryrunPromoteCommand())
+	return cmd
+}
+
+const dryrunListLong = `Show the usage that a dry run has ended and that can still be billed: the newest hour first, with how long its hour is open. What cannot
+be billed is counted, with the reason.
+
+Nothing is changed. On AWS, without --license, a whole table is read: the price is said first.`
+
+func newDryrunListCommand() *cobra.Command {
+	var (
+		at      place
+		license string
+		agreed  consent
+		asJSON  bool
+	)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show what a dry run has ended and can be billed",
+		Long:  dryrunListLong,
+		Example: `  awsmp dryrun list --stack awsmp-exampleproduct-metering
+
+  # Of one license, for a program.
+  awsmp dryrun list --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef --json`,
+		Args: noArgument,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			agreed.prices(cmd, &at, 1)
+			d, closeDesk, err := openFor(cmd, &at, &license, "awsmp dryrun list")
+			if err != nil {
+				return err
+			}
+			defer func() { _ = closeDesk() }()
+			list, err := d.DryRuns(cmd.Context(), license)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), list)
+			}
+			return writeDryRuns(cmd.OutOrStdout(), list, d.DryRun, d.Flags)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&license, "license", "", "of this licenseArn only")
+	flags.BoolVar(&asJSON, "json", false, "write one JSON document, with the newest 1,000 records")
+	agreed.yesFlag(flags)
+	at.flags(flags)
+	return cmd
+}
+
+const dryHeader = "  HOUR\tACCOUNT\tDIMENSION\tUNITS\tCAN BE BILLED UNTIL"
+
+func dryCells(f pipeline.Refusal) string {
+	return fmt.Sprintf("  %s\t%s\t%s\t%s\t%s", f.Hour, ledger.Shown(f.Account), ledger.Shown(f.Dimension), ledger.Thousands(f.Units), f.LostAt.Format(time.RFC3339))
+}
+
+func writeDryRuns(out io.Writer, l desk.DryRuns, goesOn bool, where string) error {
+	var b strings.Builder
+	if l.Records == 0 {
+		b.WriteString("No dry run has ended anything that can be billed.\n")
+	} else {
+		fmt.Fprintf(&b, "%s, %s, ended by a dry run, can be billed.\n", ledger.Counted(int64(l.Records), "record"), ledger.Counted(l.Units, "unit"))
+		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, dryHeader+"\tLEFT\tLICENSE")
+		shown := l.List[:min(len(l.List), maxShown)]
+		for _, f := range shown {
+			fmt.Fprintf(table, "%s\t%s\t%s\n", dryCells(f.Refusal), f.Left, entire(f.License))
+		}
+		_ = table.Flush() // a strings.Builder never fails
+		if more := l.Records - len(shown); more > 0 {
+			fmt.Fprintf(&b, "  and %s more: --license narrows the list, --json shows up to 1,000\n", ledger.Counted(int64(more), "record"))
+		}
+		if goesOn {
+			fmt.Fprint(&b, "Dry runs go on here: go live first.\n")
+		} else {
+			fmt.Fprintf(&b, "If it is to be billed, it is sent by\n  awsmp dryrun promote%s\n", where)
+		}
+	}
+	writeSkipped(&b, l.Skipped, l.Older)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+const dryrunPromoteLong = `Send the usage that a dry run has ended, for the first time, when the stack has gone live: it waits again, and the next submission takes it.
+Without --license that of all licenses; on AWS a whole table is read then, and the price is said first.
+
+There is a day for it: an hour can be billed for 24 hours from its start, and hours of the month before only until 06:00 UTC
+on the 1st.
+
+Nothing is billed twice: a record that a dry run ended was never sent. What is left as it is, is named: also usage whose sale
+goes by customer identifier. One thing it cannot know: do not promote what you have metered in another way meanwhile.
+
+It says what it would do and asks before it changes anything; --yes does not ask. Interrupted, it can be run again and does the rest.`
+
+func newDryrunPromoteCommand() *cobra.Command {
+	var (
+		at     place
+		chosen selection
+		agreed consent
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "promote",
+		Short: "Send what a dry run has ended, after going live",
+		Long:  dryrunPromoteLong,
+		Example: `  # Look first.
+  awsmp dryrun promote --stack awsmp-exampleproduct-metering --dry-run
+
+  # One license alone.
+  awsmp dryrun promote --stack awsmp-exampleproduct-metering --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef`,
+		Args: noArgument,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			which, err := chosen.which(cmd, "")
+			if err != nil {
+				return err
+			}
+			agreed.prices(cmd, &at, 1)
+			d, closeDesk, err := openFor(cmd, &at, &which.License, "awsmp dryrun list")
+			if err != nil {
+				return err
+			}
+			defer func() { _ = closeDesk() }()
+			if d.DryRun {
+				return &failure{exitRefused, desk.ErrDryRun, "awsmp explain dry-run-submitted" + d.Flags}
+			}
+			licenses, err := d.DryRunLicenses(cmd.Context(), which.License)
+			if err != nil {
+				return err
+			}
+			done, err := change(cmd, agreed, asJSON,
+				func(ctx context.Context, dryRun bool) (desk.Promoted, error) {
+					return d.PromoteLicenses(ctx, licenses, which, dryRun)
+				},
+				writePromoted,
+				func(r desk.Promoted) string { return askAbout(r.Records, "Have it billed", "Have them billed") })
+			left, _ := skippedOf(done)
+			return cmp.Or(err, leftBehind(left, metering.ObstacleRefused, metering.ObstacleTaken, metering.ObstacleFault, metering.ObstacleDoubt))
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	chosen.flags(flags)
+	agreed.flags(flags)
+	flags.BoolVar(&asJSON, "json", false, "write one JSON document")
+	at.flags(flags)
+	return cmd
+}
+
+func writePromoted(out io.Writer, r desk.Promoted) error {
+	var b strings.Builder
+	records, units := ledger.Counted(int64(r.Records), "record"), ledger.Counted(r.Units, "unit")
+	switch {
+	case r.Records == 0:
+		b.WriteString("Nothing can be promoted.\n")
+	case r.DryRun:
+		fmt.Fprintf(&b, "Dry run: %s, %s, would be sent. Nothing is changed.\n", records, units)
+	case r.NextSubmission.IsZero():
+		fmt.Fprintf(&b, "%s, %s: sent with the next submission.\n", records, units)
+	default:
+		fmt.Fprintf(&b, "%s, %s: sent with the submission at %s.\n", records, units, r.NextSubmission.Format("01-02 15:04:05"))
+	}
+	if r.Records > 0 {
+		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, dryHeader+"\tLICENSE")
+		shown := 0
+		for _, l := range r.Licenses {
+			for _, f := range l.Reopened[:min(len(l.Reopened), maxShown-shown)] {
+				fmt.Fprintf(table, "%s\t%s\n", dryCells(f), entire(l.License))
+				shown++
+			}
+		}
+		_ = table.Flush() // a strings.Builder never fails
+		if more := r.Records - shown; more > 0 {
+			fmt.Fprintf(&b, "  and %s more: --json lists all of them\n", ledger.Counted(int64(more), "record"))
+		}
+	}
+	skipped, older := skippedOf(r)
+	writeSkipped(&b, skipped, older)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// skippedOf adds up what stays in each license.
+func skippedOf(r desk.Promoted) (list []pipeline.Skipped, older int) {
+	sums := make(map[metering.Obstacle]pipeline.Skipped)
+	for _, l := range r.Licenses {
+		older += l.Older
+		for _, s := range l.Skipped {
+			s.Records, s.Units = s.Records+sums[s.Cause].Records, s.Units+sums[s.Cause].Units
+			sums[s.Cause] = s
+		}
+	}
+	for _, o := range metering.Obstacles() {
+		if s, found := sums[o]; found {
+			list = append(list, s)
+		}
+	}
+	return list, older
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/awsmp/metering/internal/desk"
+	"github.com/awsmp/metering/internal/ledger"
+)
+
+const rejectedLong = `Deal with usage that was rejected before any call.
+
+One bad row holds back its whole hour of a license, account and dimension: a sum without it would take the hour for good. awsmp rejected
+list shows what is held back and what for. When the bad row is mended, awsmp rejected retry brings the hour back. When it cannot be
+mended, awsmp rejected drop takes the row out, and its units with it.`
+
+const rejectedExample = `  # A row had a quantity of 2.5, and is mended.
+  awsmp rejected list
+  awsmp rejected retry --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef
+
+  # It cannot be mended: do without it.
+  awsmp rejected drop --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef \
+    --account 111122223333 --dimension api_calls --hour 2026-03-10T14 --at-fault`
+
+func newRejectedCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "rejected",
+		Short:   "Show rejected usage, bring it back, or do without it",
+		Long:    rejectedLong,
+		Example: rejectedExample,
+		Args:    knownCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.AddCommand(newRejectedListCommand(), newRejectedRetryCommand(), newRejectedDropCommand())
+	return cmd
+}
+
+const rejectedListLong = `Show the rejected rows by their groups, the newest hour first: what was rejected and why, what helps, and for how long the hour
+can still be billed. Rows that an operator has dropped are counted apart.
+
+Nothing is changed. On AWS, without --license, a whole table is read: the price is said first.`
+
+func newRejectedListCommand() *cobra.Command {
+	var (
+		at     place
+		chosen selection
+		agreed consent
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show what was rejected, and what for",
+		Long:  rejectedListLong,
+		Example: `  awsmp rejected list
+
+  # Of one license, for a program.
+  awsmp rejected list --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef --json`,
+		Args: noArgument,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			which, err := chosen.which(cmd, "")
+			if err != nil {
+				return err
+			}
+			agreed.prices(cmd, &at, 1)
+			at.tablesOnly = true
+			d, closeDesk, err := openFor(cmd, &at, &which.License, "awsmp rejected list")
+			if err != nil {
+				return err
+			}
+			defer func() { _ = closeDesk() }()
+			list, err := d.Rejected(cmd.Context(), which)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), list)
+			}
+			return writeRejected(cmd.OutOrStdout(), list, d.Flags)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	chosen.flags(flags)
+	flags.BoolVar(&asJSON, "json", false, "write one JSON document, with the newest 1,000 entries")
+	agreed.yesFlag(flags)
+	at.flags(flags)
+	return cmd
+}
+
+// openFor opens a place where a license is known, if one is named, and makes that whole where it is one's end; list is the command that shows
+// which licenses there are.
+func openFor(cmd *cobra.Command, at *place, license *string, list string) (*desk.Desk, func() error, error) {
+	d, closeDesk, err := at.open(cmd)
+	if err != nil || *license == "" {
+		return d, closeDesk, err
+	}
+	if *license, err = wholeLicense(cmd.Context(), d, *license); err == nil {
+		err = d.Known(cmd.Context(), *license)
+	}
+	if err != nil {
+		_ = closeDesk()
+		return nil, nil, at.unknownLicense(err, *license, list)
+	}
+	return d, closeDesk, nil
+}
+
+// sumText is a number of rows and their units in words.
+func sumText(s desk.Sum) string {
+	text := ledger.Counted(int64(s.Rows), "row") + ", " + ledger.Counted(s.Units, "unit")
+	if s.Unknown > 0 {
+		text += fmt.Sprintf(" (%s of no number)", ledger.Counted(int64(s.Unknown), "quantity"))
+	}
+	return text
+}
+
+// maxShown bounds the lines of a list.
+const maxShown = 40
+
+func writeRejected(out io.Writer, l desk.Rejected, where string) error {
+	var b strings.Builder
+	if len(l.List) == 0 {
+		b.WriteString("Nothing is rejected.\n")
+	} else {
+		verb := "are"
+		if l.Rows == 1 {
+			verb = "is"
+		}
+		fmt.Fprintf(&b, "%s, %s rejected.\n", sumText(l.Sum), verb)
+		shown := l.List[:min(len(l.List), maxShown)]
+		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "  HOUR\tACCOUNT\tDIMENSION\tROWS\tUNITS\tREJECTED FOR\tCAN BE BILLED FOR\tLICENSE")
+		for _, r := range shown {
+			hour, left := r.Hour, r.Left
+			switch {
+			case hour == "":
+				hour, left = "none", "never: its key names no group"
+			case left == "":
+				left = "too late"
+			case r.Committed:
+				left = "late, by carrying"
+			}
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", hour, ledger.Shown(r.Account), ledger.Shown(r.Dimension), r.Rows,
+				ledger.Thousands(r.Units), ledger.Shown(r.Reason), left, entire(r.License))
+		}
+		_ = table.Flush() // a strings.Builder never fails
+		if more := len(l.List) + l.More - len(shown); more > 0 {
+			fmt.Fprintf(&b, "  and %s more: --license narrows the list, --json shows up to 1,000\n", counted(more, "entry", "entries"))
+		}
+		writeKeyless(&b, shown, where)
+		writeReasons(&b, shown)
+	}
+	if l.Dropped.Rows > 0 {
+		fmt.Fprintf(&b, "Dropped by an operator, beside these: %s.\n", sumText(l.Dropped))
+	}
+	for _, r := range l.List { // the newest hour that can be brought back
+		if flags := groupFlags(r.Usage); r.Left != "" && flags != "" {
+			fmt.Fprintf(&b, "When the row at fault is mended, its hour comes back by\n  awsmp rejected retry%s%s\n", flags, where)
+			break
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// counted is a number with a noun that has a plural of its own.
+func counted(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return ledger.Thousands(int64(n)) + " " + several
+}
+
+// writeKeyless names the rows whose keys name no group, each of which is an entry.
+func writeKeyless(b *strings.Builder, shown []desk.RejectedUsage, where string) {
+	for _, r := range shown {
+		if r.Key == "" {
+			continue
+		}
+		fmt.Fprintf(b, "Under the key %s:", entire(r.Key))
+		if entire(r.Key) == r.Key && entire(r.License) == r.License {
+			fmt.Fprintf(b, " awsmp rejected drop --license %s --key %s%s", word(r.License), word(r.Key), where)
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// writeReasons explains each reason once, and once more where it is too late for what else helps.
+func writeReasons(b *strings.Builder, shown []desk.RejectedUsage) {
+	type advice struct{ reason, do string }
+	said := make(map[advice]bool)
+	for _, r := range shown {
+		if a := (advice{r.Reason, r.Do}); !said[a] {
+			said[a] = true
+			late := ""
+			if r.Hour != "" && r.Left == "" {
+				late = ", too late"
+			}
+			fmt.Fprintf(b, "%s%s: %s. %s\n", ledger.Shown(r.Reason), late, r.What, r.Do)
+		}
+	}
+}
