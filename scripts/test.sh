@@ -40,23 +40,29 @@ if [ ${#missing[@]} -gt 0 ]; then
 	echo 'test: what needs them is skipped' >&2
 fi
 
-logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
-status=0
-# Packages that wait for stand-ins and processes leave the cores to others: one more than there are cores runs at once.
-check() { go tool gotestsum --format pkgname --jsonfile "$logs/$1" -- -count=1 -timeout=30m -p="$(($(getconf _NPROCESSORS_ONLN) + 1))" "${@:2}" || status=1; }
-# The race detector runs over everything. 2,000 virtual days of the whole system, every scenario of the model check and the last hours of many
-# licenses run without it, and so do the counts of requests.
-check all "${race[@]}" ./...
+logs=$(mktemp -d) failed=$(mktemp)
+trap 'rm -rf "$logs" "$failed"' EXIT
+check() { go tool gotestsum --format pkgname --jsonfile "$logs/$1" -- -count=1 -timeout=30m "${@:2}" || echo "$1" >>"$failed"; }
+# What starts processes and stand-ins and waits for them needs no race detector, which sees but the tests there: it runs beside the others. The race
+# detector runs over all of these. 2,000 virtual days of the whole system, every scenario of the model check and the last hours of many licenses run
+# without it, and so do the counts of requests, and the named scenarios once more over the durable store, but for those that count what is asked of the
+# one in memory.
+processes='/(cmd/awsmp|deploy|internal/endtoend)$'
+# shellcheck disable=SC2046 # a package's path has no blanks
+check processes $(go list ./... | grep -E "$processes") &
+# shellcheck disable=SC2046
+check all "${race[@]}" $(go list ./... | grep -vE "$processes")
 if [ ${#race[@]} -gt 0 ]; then
-	check proof -run '^TestProof$' ./internal/simulation -args -days=2000
 	check courses -run '^TestEveryCourse' ./internal/modelcheck
 	check lasthours -run '^TestLastHour.*$' ./internal/node
 	check costs -run '^TestRequests$' ./internal/costs
 fi
-# The named scenarios once more over the durable store, but for those that count what is asked of the one in memory.
 check durable -run '^Test(F[0-9]|Case)' -skip '^Test(F41|F45Zero|Case26)' ./internal/node -args -store=durable
+if [ ${#race[@]} -gt 0 ]; then
+	check proof -run '^TestProof$' ./internal/simulation -args -days=2000
+fi
+wait
 
 count() { cat "$logs"/* | grep -c "\"Action\":\"$1\",.*\"Test\":" || true; }
 printf '%s passed, %s failed, %s skipped\n' "$(count pass)" "$(count fail)" "$(count skip)"
-exit $status
+[ ! -s "$failed" ]

@@ -71,7 +71,7 @@ func TestNodeKnowsWholeLicensesAlone(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(dev.Problem{Error: "no usage of this license is known here", Hint: "awsmp refused list shows all"})
 	}))
 	t.Cleanup(node.Close)
-	want := "awsmp: no usage of this license is known here\nTry: name the whole licenseArn: its end is not looked up by a node's address. awsmp refused list --node " + node.URL + " shows all\n"
+	want := "awsmp: no usage of this license is known here: name the whole licenseArn, its end is not looked up by a node's address\nTry: awsmp refused list --node " + node.URL + "\n"
 	for _, args := range [][]string{{"refused", "list", "--license", "l-1a2b…f801"}, {"refused", "retry", "--license", "f801", "--yes"}} {
 		var out, errs bytes.Buffer
 		if code := run(context.Background(), append(args, "--node", node.URL), strings.NewReader(""), &out, &errs); code != exitError || errs.String() != want {
