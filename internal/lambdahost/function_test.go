@@ -227,7 +227,7 @@ func TestUsageCountsProcessesThatEnded(t *testing.T) {
 		t.Errorf("%v and %v while the process lives, want 0", user, system)
 	}
 	f.Kill()
-	if user, system := f.Usage(); user+system < 20*time.Millisecond {
-		t.Errorf("%v and %v, want the 50 ms that the process was busy, for the most part", user, system)
+	if user, system := f.Usage(); user+system < 50*time.Millisecond {
+		t.Errorf("%v and %v, want at least the 50 ms that the process has taken of a core", user, system)
 	}
 }
