@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/awsmp/metering/internal/desk"
 	"github.com/awsmp/metering/internal/store/dynamodb"
 )
 
@@ -154,7 +155,7 @@ func change[T any](
 func again(cmd *cobra.Command, more ...string) string {
 	line := cmd.CommandPath()
 	for _, arg := range cmd.Flags().Args() {
-		line += " " + word(arg)
+		line += " " + desk.Word(arg)
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		values := []string{f.Value.String()}
@@ -164,7 +165,7 @@ func again(cmd *cobra.Command, more ...string) string {
 		for _, v := range values {
 			switch {
 			case f.Value.Type() != "bool":
-				line += " --" + f.Name + " " + word(v)
+				line += " --" + f.Name + " " + desk.Word(v)
 			case v == "true":
 				line += " --" + f.Name
 			default:

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/awsmp/metering/internal/desk"
 	"github.com/awsmp/metering/internal/dev"
 	"github.com/awsmp/metering/internal/folder"
 	"github.com/awsmp/metering/internal/ledger"
@@ -230,7 +230,7 @@ func taken(err error, f devFlags) error {
 	case errors.As(err, &fold):
 		return &failure{exitError, err, "leave --fold out, or begin anew: awsmp dev --data other-data --fold " + f.fold.String()}
 	case errors.As(err, &product):
-		return &failure{exitError, err, "leave --product-code out, or begin anew: awsmp dev --data other-data --product-code " + word(f.product)}
+		return &failure{exitError, err, "leave --product-code out, or begin anew: awsmp dev --data other-data --product-code " + desk.Word(f.product)}
 	case errors.As(err, &clock):
 		return &failure{exitError, err, "leave --at out to go on from there, or begin anew: awsmp dev --data other-data --at " + f.at}
 	}
@@ -242,18 +242,7 @@ func dataFlag(data string) string {
 	if data == folder.Default {
 		return ""
 	}
-	return " --data " + word(data)
-}
-
-// word is a word as a shell reads it.
-func word(s string) string {
-	plain := func(c rune) bool {
-		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-_./~:@%+=,", c)
-	}
-	if s != "" && strings.IndexFunc(s, func(c rune) bool { return !plain(c) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return " --data " + desk.Word(data)
 }
 
 const exampleLicense = "arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef"

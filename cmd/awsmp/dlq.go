@@ -23,17 +23,8 @@ const dlqExample = `  awsmp dlq list --stack awsmp-exampleproduct-metering
   awsmp dlq redrive work-dlq --stack awsmp-exampleproduct-metering`
 
 func newDlqCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "dlq",
-		Short:   "Show dead letters, and put them back",
-		Long:    dlqLong,
-		Example: dlqExample,
-		Args:    knownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(newDlqListCommand(), newDlqShowCommand(), newDlqRedriveCommand())
-	return cmd
+	return group("dlq", "Show dead letters, and put them back", dlqLong, dlqExample,
+		newDlqListCommand(), newDlqShowCommand(), newDlqRedriveCommand())
 }
 
 // deadDesk opens a place whose queues can be asked.

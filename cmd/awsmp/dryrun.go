@@ -26,17 +26,8 @@ const dryrunExample = `  awsmp dryrun list --stack awsmp-exampleproduct-metering
   awsmp dryrun promote --stack awsmp-exampleproduct-metering`
 
 func newDryrunCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "dryrun",
-		Short:   "Show usage that a dry run has ended, and send it after going live",
-		Long:    dryrunLong,
-		Example: dryrunExample,
-		Args:    knownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(newDryrunListCommand(), newDryrunPromoteCommand())
-	return cmd
+	return group("dryrun", "Show usage that a dry run has ended, and send it after going live", dryrunLong, dryrunExample,
+		newDryrunListCommand(), newDryrunPromoteCommand())
 }
 
 const dryrunListLong = `Show the usage that a dry run has ended and that can still be billed: the newest hour first, with how long its hour is open. What cannot
@@ -220,18 +211,10 @@ func writePromoted(out io.Writer, r desk.Promoted) error {
 
 // skippedOf adds up what stays in each license.
 func skippedOf(r desk.Promoted) (list []pipeline.Skipped, older int) {
-	sums := make(map[metering.Obstacle]pipeline.Skipped)
+	skips := make(pipeline.Skips)
 	for _, l := range r.Licenses {
 		older += l.Older
-		for _, s := range l.Skipped {
-			s.Records, s.Units = s.Records+sums[s.Cause].Records, s.Units+sums[s.Cause].Units
-			sums[s.Cause] = s
-		}
+		skips.Add(l.Skipped...)
 	}
-	for _, o := range metering.Obstacles() {
-		if s, found := sums[o]; found {
-			list = append(list, s)
-		}
-	}
-	return list, older
+	return skips.List(), older
 }

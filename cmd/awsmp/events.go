@@ -24,17 +24,8 @@ const eventsExample = `  # A buyer comes and leaves. The last hour of the licens
   awsmp status`
 
 func newEventsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "events",
-		Short:   "Play the Marketplace's events: buyers come and leave",
-		Long:    eventsLong,
-		Example: eventsExample,
-		Args:    knownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(newEventsSendCommand())
-	return cmd
+	return group("events", "Play the Marketplace's events: buyers come and leave", eventsLong, eventsExample,
+		newEventsSendCommand())
 }
 
 const sendLong = `Send an event of AWS Marketplace, with the shape that EventBridge delivers.

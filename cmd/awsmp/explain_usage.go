@@ -35,7 +35,7 @@ func (f *explainFlags) usage(cmd *cobra.Command, license, dimension, hourText st
 	var ambiguous *desk.AmbiguousError
 	switch license, err = d.License(ctx, license); {
 	case errors.As(err, &ambiguous):
-		return &failure{exitUsage, err, "awsmp explain " + word(ambiguous.Licenses[0]) + " " + word(dimension) + " " + hour.String() + f.place.where()}
+		return &failure{exitUsage, err, "awsmp explain " + desk.Word(ambiguous.Licenses[0]) + " " + desk.Word(dimension) + " " + hour.String() + f.place.where()}
 	case err != nil:
 		return err
 	}
@@ -91,7 +91,7 @@ func (f *explainFlags) unknown(ctx context.Context, d *desk.Desk, g metering.Gro
 		}
 		if licenses := nearLicenses(ctx, d, g.License); len(licenses) > 0 {
 			text += "; there is some of " + strings.Join(licenses, " ")
-			try = "awsmp explain " + licenses[0] + " " + word(g.Dimension) + " " + g.Hour.String() + f.place.where()
+			try = "awsmp explain " + licenses[0] + " " + desk.Word(g.Dimension) + " " + g.Hour.String() + f.place.where()
 		}
 		return &failure{exitError, errors.New(text), try}
 	}
@@ -110,7 +110,7 @@ func (f *explainFlags) unknown(ctx context.Context, d *desk.Desk, g metering.Gro
 	lines = slices.Compact(lines)
 	first := near[0]
 	return &failure{exitError, errors.New(text + strings.Join(lines, "")),
-		"awsmp explain " + word(first.License) + " " + word(first.Dimension) + " " + first.Hour.String() + f.place.where()}
+		"awsmp explain " + desk.Word(first.License) + " " + desk.Word(first.Dimension) + " " + first.Hour.String() + f.place.where()}
 }
 
 // nearLicenses are some licenses of a place on this machine.
@@ -122,7 +122,7 @@ func nearLicenses(ctx context.Context, d *desk.Desk, text string) (near []string
 	const most = 3
 	for _, license := range licenses {
 		if len(near) < most && (len(licenses) <= most || strings.Contains(license, text)) {
-			near = append(near, word(license))
+			near = append(near, desk.Word(license))
 		}
 	}
 	return near

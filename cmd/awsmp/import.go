@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/awsmp/metering/internal/desk"
 	"github.com/awsmp/metering/internal/folder"
 	"github.com/awsmp/metering/internal/importer"
 	"github.com/awsmp/metering/internal/store/sqlite"
@@ -77,7 +78,7 @@ func newImportCommand() *cobra.Command {
 			}
 			if address := os.Getenv(nodeVariable); address != "" && !byData && !byStore {
 				return &failure{exitUsage, fmt.Errorf("%s names the node %s, and a file is imported into a data folder, which a node's address does not lead to", nodeVariable, entire(address)),
-					"awsmp import " + word(args[0]) + " --data with the node's data folder"}
+					"awsmp import " + desk.Word(args[0]) + " --data with the node's data folder"}
 			}
 			return runImport(cmd, args[0], f)
 		},

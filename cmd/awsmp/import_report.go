@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/awsmp/metering/internal/desk"
 	"github.com/awsmp/metering/internal/folder"
 	"github.com/awsmp/metering/internal/importer"
 	"github.com/awsmp/metering/internal/ledger"
@@ -127,11 +128,11 @@ func (r *importReport) named(errs io.Writer) error {
 		}
 	}
 	if r.saved != "" {
-		fmt.Fprintf(w, "The refused lines stand in %s. Mend them there, then: awsmp import %s%s\n", r.saved, word(r.saved), dataFlag(r.data))
+		fmt.Fprintf(w, "The refused lines stand in %s. Mend them there, then: awsmp import %s%s\n", r.saved, desk.Word(r.saved), dataFlag(r.data))
 	}
 	if n := r.Codes[usagefile.Code(metering.TimestampInFuture)]; n > 0 && !r.dryRun {
 		fmt.Fprintf(w, "%s for their time, and stand in no file of refused lines. Later: awsmp import %s%s, which adds nothing else\n",
-			strings.Replace(ledger.Counted(int64(n), "line")+" wait", "1 line wait", "1 line waits", 1), word(importer.Shown(r.source.Name)), dataFlag(r.data))
+			strings.Replace(ledger.Counted(int64(n), "line")+" wait", "1 line wait", "1 line waits", 1), desk.Word(importer.Shown(r.source.Name)), dataFlag(r.data))
 	}
 	return w.Flush()
 }

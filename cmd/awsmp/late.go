@@ -24,17 +24,8 @@ const lateExample = `  awsmp late list
   awsmp late carry --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef`
 
 func newLateCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "late",
-		Short:   "Show late usage, and book it in the current hour",
-		Long:    lateLong,
-		Example: lateExample,
-		Args:    knownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(newLateListCommand(), newLateCarryCommand())
-	return cmd
+	return group("late", "Show late usage, and book it in the current hour", lateLong, lateExample,
+		newLateListCommand(), newLateCarryCommand())
 }
 
 const lateListLong = `Show the late rows by their groups, the newest hour first: how much came late, and whether it can be booked in the current hour.
@@ -42,50 +33,7 @@ const lateListLong = `Show the late rows by their groups, the newest hour first:
 Nothing is changed. On AWS, without --license, a whole table is read: the price is said first.`
 
 func newLateListCommand() *cobra.Command {
-	var (
-		at     place
-		chosen selection
-		agreed consent
-		asJSON bool
-	)
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "Show what came late",
-		Long:  lateListLong,
-		Example: `  awsmp late list
-
-  # Of one license, for a program.
-  awsmp late list --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef --json`,
-		Args: noArgument,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			which, err := chosen.which(cmd, "")
-			if err != nil {
-				return err
-			}
-			agreed.prices(cmd, &at, 1)
-			at.tablesOnly = true
-			d, closeDesk, err := openFor(cmd, &at, &which.License, "awsmp late list")
-			if err != nil {
-				return err
-			}
-			defer func() { _ = closeDesk() }()
-			list, err := d.Late(cmd.Context(), which)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), list)
-			}
-			return writeLate(cmd.OutOrStdout(), list, d.Flags)
-		},
-	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	chosen.flags(flags)
-	flags.BoolVar(&asJSON, "json", false, "write one JSON document, with the newest 1,000 entries")
-	agreed.yesFlag(flags)
-	at.flags(flags)
-	return cmd
+	return listing("late", "Show what came late", lateListLong, (*desk.Desk).Late, writeLate)
 }
 
 func writeLate(out io.Writer, l desk.Late, where string) error {
@@ -121,7 +69,7 @@ func writeLate(out io.Writer, l desk.Late, where string) error {
 		}
 		for _, r := range l.List {
 			if r.Cause == "" && entire(r.License) == r.License {
-				fmt.Fprintf(&b, "A license's late usage is booked in the current hour by\n  awsmp late carry --license %s%s\n", word(r.License), where)
+				fmt.Fprintf(&b, "A license's late usage is booked in the current hour by\n  awsmp late carry --license %s%s\n", desk.Word(r.License), where)
 				b.WriteString("Do not book what your application has booked elsewhere since.\n")
 				break
 			}

@@ -99,6 +99,21 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
+// group is a command that has commands under it, and by itself only says which.
+func group(use, short, long, example string, under ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:                        use,
+		Short:                      short,
+		Long:                       long,
+		Example:                    example,
+		Args:                       knownCommand,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(under...)
+	return cmd
+}
+
 // alike makes all commands under one speak of a wrong command line in the same way.
 func alike(parent *cobra.Command) {
 	for _, cmd := range parent.Commands() {

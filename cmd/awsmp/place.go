@@ -89,15 +89,15 @@ func (p *place) takesNode() bool { return p.set != nil && p.set.Lookup("node") !
 func (p *place) where() string {
 	switch {
 	case p.stack != "":
-		where := " --stack " + word(p.stack)
+		where := " --stack " + desk.Word(p.stack)
 		if p.region != "" {
-			where += " --region " + word(p.region)
+			where += " --region " + desk.Word(p.region)
 		}
 		return where
 	case p.node != "":
-		return " --node " + word(p.node)
+		return " --node " + desk.Word(p.node)
 	case p.given("store") && p.data != folder.Default:
-		return " --store " + word(p.data)
+		return " --store " + desk.Word(p.data)
 	}
 	return dataFlag(p.data)
 }
@@ -143,9 +143,9 @@ func (p *place) unopened(cmd *cobra.Command, err error) error {
 		}
 		return &failure{exitError, err, "awsmp dev" + dataFlag(p.data)}
 	case errors.Is(err, syscall.ENOTDIR):
-		return &failure{exitError, fmt.Errorf("%s is a file: a data folder is one that holds usage.db", word(p.data)), cmd.CommandPath() + " --store " + word(filepath.Dir(p.data))}
+		return &failure{exitError, fmt.Errorf("%s is a file: a data folder is one that holds usage.db", desk.Word(p.data)), cmd.CommandPath() + " --store " + desk.Word(filepath.Dir(p.data))}
 	case errors.Is(err, fs.ErrPermission):
-		return &failure{exitError, fmt.Errorf("%w; this user needs read and write access", err), "ls -ld " + word(p.data)}
+		return &failure{exitError, fmt.Errorf("%w; this user needs read and write access", err), "ls -ld " + desk.Word(p.data)}
 	}
 	f := hinted(err)
 	if p.stack != "" && p.region == "" && strings.Contains(f.try, "AWS_REGION=") {

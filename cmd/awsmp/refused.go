@@ -32,17 +32,8 @@ const refusedExample = `  # A buyer was suspended for two hours, and is active a
   awsmp refused list --stack awsmp-exampleproduct-metering`
 
 func newRefusedCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "refused",
-		Short:   "Show refused usage, and send it once more",
-		Long:    refusedLong,
-		Example: refusedExample,
-		Args:    knownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(newRefusedListCommand(), newRefusedRetryCommand())
-	return cmd
+	return group("refused", "Show refused usage, and send it once more", refusedLong, refusedExample,
+		newRefusedListCommand(), newRefusedRetryCommand())
 }
 
 const retryLong = `Let the refused usage of a license wait again, so that the next submission sends it once more.
@@ -136,9 +127,6 @@ func askAbout(n int, one, several string) string {
 	return several
 }
 
-// maxRetriedShown bounds the records that are listed one by one.
-const maxRetriedShown = 40
-
 func writeRetried(out io.Writer, r desk.Retried) error {
 	var b strings.Builder
 	records, units := ledger.Counted(int64(len(r.Reopened)), "record"), ledger.Counted(r.Units, "unit")
@@ -155,11 +143,11 @@ func writeRetried(out io.Writer, r desk.Retried) error {
 	if len(r.Reopened) > 0 {
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, refusalHeader)
-		for _, f := range r.Reopened[:min(len(r.Reopened), maxRetriedShown)] {
+		for _, f := range r.Reopened[:min(len(r.Reopened), maxShown)] {
 			fmt.Fprintln(table, refusalCells(f))
 		}
 		_ = table.Flush() // a strings.Builder never fails
-		if more := len(r.Reopened) - maxRetriedShown; more > 0 {
+		if more := len(r.Reopened) - maxShown; more > 0 {
 			fmt.Fprintf(&b, "  and %s more: --json lists all of them\n", ledger.Counted(int64(more), "record"))
 		}
 	}

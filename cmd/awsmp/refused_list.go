@@ -72,7 +72,7 @@ func writeRefusals(out io.Writer, l desk.Refused, where string) error {
 		fmt.Fprintf(&b, "%s, %s, can be sent once more.\n", ledger.Counted(int64(l.Records), "refused record"), ledger.Counted(l.Units, "unit"))
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, refusalHeader+"\tLEFT\tLICENSE")
-		shown := l.List[:min(len(l.List), maxRetriedShown)]
+		shown := l.List[:min(len(l.List), maxShown)]
 		for _, f := range shown {
 			fmt.Fprintf(table, "%s\t%s\t%s\n", refusalCells(f.Refusal), f.Left, entire(f.License))
 		}
@@ -81,7 +81,7 @@ func writeRefusals(out io.Writer, l desk.Refused, where string) error {
 			fmt.Fprintf(&b, "  and %s more: --license narrows the list, --json shows up to 1,000\n", ledger.Counted(int64(more), "record"))
 		}
 		if license := shown[0].License; license == entire(license) {
-			fmt.Fprintf(&b, "When the cause is put right, a license's usage is sent once more by\n  awsmp refused retry --license %s%s\n", word(license), where)
+			fmt.Fprintf(&b, "When the cause is put right, a license's usage is sent once more by\n  awsmp refused retry --license %s%s\n", desk.Word(license), where)
 		}
 	}
 	writeSkipped(&b, l.Skipped, l.Older)

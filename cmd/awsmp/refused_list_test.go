@@ -13,9 +13,9 @@ import (
 // A long list has an end and says so, and its command can be copied.
 func TestALongListOfRefusedUsageHasAnEnd(t *testing.T) {
 	t.Parallel()
-	l := desk.Refused{Reopenable: desk.Reopenable{Records: 1_100, Units: 2_200}, More: 100}
+	l := desk.Refused{Reopenable: pipeline.Reopenable{Records: 1_100, Units: 2_200}, More: 100}
 	for i := range 1_000 {
-		l.List = append(l.List, desk.RefusedRecord{License: exampleLicense, Left: "1h0m0s", Refusal: pipeline.Refusal{
+		l.List = append(l.List, pipeline.LicenseRefusal{License: exampleLicense, Left: "1h0m0s", Refusal: pipeline.Refusal{
 			Account: exampleAccount, Dimension: fmt.Sprintf("dim_%d", i), Hour: "2026-03-10T14", Units: 2, Status: metering.CustomerNotSubscribed,
 		}})
 	}

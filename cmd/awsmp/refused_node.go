@@ -10,6 +10,7 @@ import (
 
 	"github.com/awsmp/metering/internal/desk"
 	"github.com/awsmp/metering/internal/dev"
+	"github.com/awsmp/metering/internal/pipeline"
 )
 
 // refusedPlace is where refused usage is dealt with: at a desk, or by a node that is named by its address.
@@ -56,7 +57,7 @@ func (n nodeRefused) RetryRefused(ctx context.Context, what desk.Which, dryRun b
 
 // known is an error with what helps here where the node does not know a license: it looks up no ends of licenses.
 func (n nodeRefused) known(err error) error {
-	if err == nil || err.Error() != desk.ErrUnknownLicense.Error() {
+	if err == nil || err.Error() != pipeline.ErrUnknownLicense.Error() {
 		return err
 	}
 	return &failure{exitError, fmt.Errorf("%w: name the whole licenseArn, its end is not looked up by a node's address", err), "awsmp refused list" + n.at.where()}

@@ -24,7 +24,7 @@ func TestRefusedUsageOfANodeByItsAddress(t *testing.T) {
 	var asked []dev.Retry
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/refused" {
-			_ = json.NewEncoder(w).Encode(dev.Refusals{Records: 1, Units: 7, FirstLostAt: f.LostAt, Refused: []dev.RefusedRecord{{License: r.URL.Query().Get("license"), Refusal: f, Left: "22h40m0s"}}})
+			_ = json.NewEncoder(w).Encode(dev.Refusals{Reopenable: pipeline.Reopenable{Records: 1, Units: 7, FirstLostAt: f.LostAt}, List: []pipeline.LicenseRefusal{{License: r.URL.Query().Get("license"), Refusal: f, Left: "22h40m0s"}}})
 			return
 		}
 		var body dev.Retry

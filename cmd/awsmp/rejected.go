@@ -27,17 +27,8 @@ const rejectedExample = `  # A row had a quantity of 2.5, and is mended.
     --account 111122223333 --dimension api_calls --hour 2026-03-10T14 --at-fault`
 
 func newRejectedCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "rejected",
-		Short:   "Show rejected usage, bring it back, or do without it",
-		Long:    rejectedLong,
-		Example: rejectedExample,
-		Args:    knownCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(newRejectedListCommand(), newRejectedRetryCommand(), newRejectedDropCommand())
-	return cmd
+	return group("rejected", "Show rejected usage, bring it back, or do without it", rejectedLong, rejectedExample,
+		newRejectedListCommand(), newRejectedRetryCommand(), newRejectedDropCommand())
 }
 
 const rejectedListLong = `Show the rejected rows by their groups, the newest hour first: what was rejected and why, what helps, and for how long the hour
@@ -46,50 +37,7 @@ can still be billed. Rows that an operator has dropped are counted apart.
 Nothing is changed. On AWS, without --license, a whole table is read: the price is said first.`
 
 func newRejectedListCommand() *cobra.Command {
-	var (
-		at     place
-		chosen selection
-		agreed consent
-		asJSON bool
-	)
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "Show what was rejected, and what for",
-		Long:  rejectedListLong,
-		Example: `  awsmp rejected list
-
-  # Of one license, for a program.
-  awsmp rejected list --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef --json`,
-		Args: noArgument,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			which, err := chosen.which(cmd, "")
-			if err != nil {
-				return err
-			}
-			agreed.prices(cmd, &at, 1)
-			at.tablesOnly = true
-			d, closeDesk, err := openFor(cmd, &at, &which.License, "awsmp rejected list")
-			if err != nil {
-				return err
-			}
-			defer func() { _ = closeDesk() }()
-			list, err := d.Rejected(cmd.Context(), which)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), list)
-			}
-			return writeRejected(cmd.OutOrStdout(), list, d.Flags)
-		},
-	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	chosen.flags(flags)
-	flags.BoolVar(&asJSON, "json", false, "write one JSON document, with the newest 1,000 entries")
-	agreed.yesFlag(flags)
-	at.flags(flags)
-	return cmd
+	return listing("rejected", "Show what was rejected, and what for", rejectedListLong, (*desk.Desk).Rejected, writeRejected)
 }
 
 // openFor opens a place where a license is known, if one is named, and makes that whole where it is one's end; list is the command that shows
@@ -183,7 +131,7 @@ func writeKeyless(b *strings.Builder, shown []desk.RejectedUsage, where string) 
 		}
 		fmt.Fprintf(b, "Under the key %s:", entire(r.Key))
 		if entire(r.Key) == r.Key && entire(r.License) == r.License {
-			fmt.Fprintf(b, " awsmp rejected drop --license %s --key %s%s", word(r.License), word(r.Key), where)
+			fmt.Fprintf(b, " awsmp rejected drop --license %s --key %s%s", desk.Word(r.License), desk.Word(r.Key), where)
 		}
 		b.WriteByte('\n')
 	}

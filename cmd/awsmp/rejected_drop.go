@@ -92,7 +92,7 @@ func newRejectedDropCommand() *cobra.Command {
 
 // undropped is how a drop ends: what there is none of, and what stands against it, is told.
 func undropped(err error, done desk.Dropped, which desk.Which, where string) error {
-	list := "awsmp rejected list --license " + word(which.License) + where
+	list := "awsmp rejected list --license " + desk.Word(which.License) + where
 	switch {
 	case errors.Is(err, desk.ErrNoRow):
 		return &failure{exitError, err, list}

@@ -191,10 +191,10 @@ func writeFaulty(b *strings.Builder, n desk.NotRecalled, where string) {
 	flags, copied := groupFlags(n.Usage), entire(n.License) == n.License
 	switch {
 	case n.Key != "" && entire(n.Key) == n.Key && copied:
-		fmt.Fprintf(b, "    do without it: awsmp rejected drop --license %s --key %s%s\n", word(n.License), word(n.Key), where)
+		fmt.Fprintf(b, "    do without it: awsmp rejected drop --license %s --key %s%s\n", desk.Word(n.License), desk.Word(n.Key), where)
 	case len(n.Faulty) > 0 && flags != "":
 		fmt.Fprintf(b, "    do without them: awsmp rejected drop%s --at-fault%s\n", flags, where)
 	case len(n.Unfit) > 0 && copied:
-		fmt.Fprintf(b, "    do without one of them: awsmp rejected drop --license %s --key KEY%s\n", word(n.License), where)
+		fmt.Fprintf(b, "    do without one of them: awsmp rejected drop --license %s --key KEY%s\n", desk.Word(n.License), where)
 	}
 }

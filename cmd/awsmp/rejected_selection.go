@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/awsmp/metering/internal/desk"
 	"github.com/awsmp/metering/internal/metering"
+	"github.com/awsmp/metering/internal/pipeline"
 )
 
 // selection is the flags by which usage is chosen for re-driving.
@@ -49,6 +51,54 @@ func (s *selection) which(cmd *cobra.Command, needed string) (desk.Which, error)
 	return w, nil
 }
 
+// listing is the list of usage of a kind, the name of the command over it. It reads the tables alone: a node is not asked.
+func listing[T any](kind, short, long string, read func(*desk.Desk, context.Context, desk.Which) (T, error), words func(out io.Writer, list T, where string) error) *cobra.Command {
+	var (
+		at     place
+		chosen selection
+		agreed consent
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: short,
+		Long:  long,
+		Example: "  awsmp " + kind + ` list
+
+  # Of one license, for a program.
+  awsmp ` + kind + " list --license arn:aws:license-manager::111122223333:license:l-0123456789abcdef0123456789abcdef --json",
+		Args: noArgument,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			which, err := chosen.which(cmd, "")
+			if err != nil {
+				return err
+			}
+			agreed.prices(cmd, &at, 1)
+			at.tablesOnly = true
+			d, closeDesk, err := openFor(cmd, &at, &which.License, "awsmp "+kind+" list")
+			if err != nil {
+				return err
+			}
+			defer func() { _ = closeDesk() }()
+			list, err := read(d, cmd.Context(), which)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), list)
+			}
+			return words(cmd.OutOrStdout(), list, d.Flags)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	chosen.flags(flags)
+	flags.BoolVar(&asJSON, "json", false, "write one JSON document, with the newest 1,000 entries")
+	agreed.yesFlag(flags)
+	at.flags(flags)
+	return cmd
+}
+
 // noArgument is the Args of a command that is told everything by flags.
 func noArgument(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
@@ -68,7 +118,7 @@ func groupFlags(u desk.Usage) string {
 		if entire(f.value) != f.value {
 			return ""
 		}
-		b.WriteString(" --" + f.name + " " + word(f.value))
+		b.WriteString(" --" + f.name + " " + desk.Word(f.value))
 	}
 	return b.String()
 }
@@ -78,7 +128,7 @@ func wholeLicense(ctx context.Context, d *desk.Desk, license string) (string, er
 	whole, err := d.License(ctx, license)
 	var ambiguous *desk.AmbiguousError
 	if errors.As(err, &ambiguous) {
-		return license, &failure{code: exitUsage, err: fmt.Errorf("%w: name one of them whole, as %s", err, word(ambiguous.Licenses[0]))}
+		return license, &failure{code: exitUsage, err: fmt.Errorf("%w: name one of them whole, as %s", err, desk.Word(ambiguous.Licenses[0]))}
 	}
 	return whole, err
 }
@@ -86,7 +136,7 @@ func wholeLicense(ctx context.Context, d *desk.Desk, license string) (string, er
 // unknownLicense is what to try where a license is not known at a place; list is the command that shows those that are.
 func (p *place) unknownLicense(err error, license, list string) error {
 	switch {
-	case !errors.Is(err, desk.ErrUnknownLicense):
+	case !errors.Is(err, pipeline.ErrUnknownLicense):
 		return err
 	case p.stack != "" && !strings.HasPrefix(license, "arn:"):
 		return &failure{exitError, fmt.Errorf("%w: name the whole licenseArn, the end of one is not looked up on a stack", err), list + p.where()}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/awsmp/metering/internal/desk"
 	"github.com/awsmp/metering/internal/dev"
 	"github.com/awsmp/metering/internal/folder"
 )
@@ -177,7 +178,7 @@ func startCommand(ctx context.Context, data string) string {
 		return start
 	}
 	for _, f := range flags {
-		start += " " + word(f)
+		start += " " + desk.Word(f)
 	}
 	return start
 }

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/awsmp/metering/internal/desk"
 	"github.com/awsmp/metering/internal/ledger"
 	"github.com/awsmp/metering/internal/verify"
 )
@@ -163,7 +164,7 @@ func writeReport(out io.Writer, r verify.Report, where string) error {
 	}
 	for _, c := range r.Cases {
 		if c.Kept != nil {
-			fmt.Fprintf(&b, "What was written of account %s stays in the books: awsmp explain %s %s %v%s\n", c.Kept.Account, c.Kept.License, word(c.Kept.Dimension), c.Kept.Hour, where)
+			fmt.Fprintf(&b, "What was written of account %s stays in the books: awsmp explain %s %s %v%s\n", c.Kept.Account, c.Kept.License, desk.Word(c.Kept.Dimension), c.Kept.Hour, where)
 		}
 	}
 	_, err := io.WriteString(out, b.String())

@@ -11,11 +11,11 @@ import (
 
 // DryRuns are the records that a dry run ended and that can still be sent.
 type DryRuns struct {
-	Reopenable
-	List    []RefusedRecord    `json:"dryRun"`         // newest hour first: the first 1,000 of them
-	More    int                `json:"more,omitempty"` // how many are not listed
-	Skipped []pipeline.Skipped `json:"skipped"`        // what cannot be sent, and why
-	Older   int                `json:"older"`          // records of hours that can no longer be billed, however they ended
+	pipeline.Reopenable
+	List    []pipeline.LicenseRefusal `json:"dryRun"`         // newest hour first: the first 1,000 of them
+	More    int                       `json:"more,omitempty"` // how many are not listed
+	Skipped []pipeline.Skipped        `json:"skipped"`        // what cannot be sent, and why
+	Older   int                       `json:"older"`          // records of hours that can no longer be billed, however they ended
 }
 
 // Promoted is what a promotion did, or with DryRun would have done, license by license.

@@ -1,9 +1,7 @@
 package desk
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -15,29 +13,7 @@ import (
 )
 
 // Refused are the records that a retry would send once more.
-type Refused struct {
-	Reopenable
-	List    []RefusedRecord    `json:"refused"`        // newest hour first: the first 1,000 of them
-	More    int                `json:"more,omitempty"` // how many are not listed
-	Skipped []pipeline.Skipped `json:"skipped"`        // what cannot be sent once more, and why
-	// Older are records of hours that can no longer be billed, however they ended.
-	Older int `json:"older"`
-}
-
-// Reopenable is a number of records that can be let wait again.
-type Reopenable struct {
-	Records int   `json:"records"`
-	Units   int64 `json:"units"`
-	// FirstLostAt is when the first of them can no longer be billed; missing where there is none.
-	FirstLostAt time.Time `json:"firstLostAt,omitzero"`
-}
-
-// RefusedRecord is one of them.
-type RefusedRecord struct {
-	License string `json:"licenseArn"`
-	pipeline.Refusal
-	Left string `json:"left"` // until LostAt, as "22h40m0s"
-}
+type Refused = pipeline.Refusals
 
 // Retried is what a retry did, or with DryRun would have done.
 type Retried struct {
@@ -56,17 +32,14 @@ func (d *Desk) RetryRefused(ctx context.Context, what Which, dryRun bool) (Retri
 	return Retried{done, d.nextSubmission()}, err
 }
 
-// ErrUnknownLicense says that nothing was ever written of a license: a misspelt one has nothing refused either.
-var ErrUnknownLicense = errors.New("no usage of this license is known here")
-
-// Known fails with ErrUnknownLicense where there is no usage of a license.
+// Known fails with pipeline.ErrUnknownLicense where there is no usage of a license.
 func (d *Desk) Known(ctx context.Context, license string) error {
 	accounts, err := d.Tables.Accounts(ctx, license)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for usage of the license: %w", err)
 	case len(accounts) == 0:
-		return ErrUnknownLicense
+		return pipeline.ErrUnknownLicense
 	}
 	return nil
 }
@@ -92,52 +65,7 @@ func (d *Desk) nextSubmission() time.Time {
 
 // reopenable looks at what a rule would let wait again, license by license, of those that have records which ended so.
 func (d *Desk) reopenable(ctx context.Context, license string, rule reopenRule, statuses ...metering.Status) (Refused, error) {
-	list, skipped := Refused{List: []RefusedRecord{}, Skipped: []pipeline.Skipped{}}, make(map[metering.Obstacle]pipeline.Skipped)
-	now := d.Now()
-	for license, err := range d.licensesWith(ctx, license, statuses...) {
-		if err != nil {
-			return list, err
-		}
-		dry, err := d.retrier(rule).Run(ctx, pipeline.Retry{License: license, DryRun: true})
-		if err != nil {
-			return list, fmt.Errorf("look at the records: %w", err)
-		}
-		list.Records, list.Units, list.Older = list.Records+len(dry.Reopened), list.Units+dry.Units, list.Older+dry.Older
-		for _, f := range dry.Reopened {
-			if list.FirstLostAt.IsZero() || f.LostAt.Before(list.FirstLostAt) {
-				list.FirstLostAt = f.LostAt
-			}
-			list.List = append(list.List, RefusedRecord{license, f, f.LostAt.Sub(now).Round(time.Second).String()})
-		}
-		if len(list.List) > 2*maxListed { // often enough to bound the list, and not for every license
-			list.newest()
-		}
-		for _, s := range dry.Skipped {
-			s.Records, s.Units = s.Records+skipped[s.Cause].Records, s.Units+skipped[s.Cause].Units
-			skipped[s.Cause] = s
-		}
-	}
-	list.newest()
-	list.More = list.Records - len(list.List)
-	for _, o := range metering.Obstacles() {
-		if s, found := skipped[o]; found && !unasked(o) {
-			list.Skipped = append(list.Skipped, s)
-		}
-	}
-	return list, nil
-}
-
-// unasked are the obstacles of records that nobody asks about here, of which a table is full.
-func unasked(o metering.Obstacle) bool {
-	return o == metering.ObstacleBilled || o == metering.ObstacleWaiting || o == metering.ObstacleDryRun || o == metering.ObstacleRefused
-}
-
-// newest keeps the first of the list in its order.
-func (l *Refused) newest() {
-	slices.SortFunc(l.List, func(a, b RefusedRecord) int {
-		return cmp.Or(cmp.Compare(b.Hour, a.Hour), cmp.Compare(a.License, b.License), cmp.Compare(a.Account, b.Account), cmp.Compare(a.Dimension, b.Dimension))
-	})
-	l.List = l.List[:min(len(l.List), maxListed)]
+	return d.retrier(rule).Look(ctx, d.licensesWith(ctx, license, statuses...))
 }
 
 // licensesWith is the one license, or all that have records which ended so, in order.

@@ -59,7 +59,7 @@ func TestRefusedUsageIsSentOnceMore(t *testing.T) {
 	if list, err := w.desk.Refused(w.ctx, ""); err != nil || list.Records != 0 || len(list.Skipped) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if err := w.desk.Known(w.ctx, "arn:aws:license-manager::111122223333:license:l-unknown"); !errors.Is(err, desk.ErrUnknownLicense) {
+	if err := w.desk.Known(w.ctx, "arn:aws:license-manager::111122223333:license:l-unknown"); !errors.Is(err, pipeline.ErrUnknownLicense) {
 		t.Errorf("%v", err)
 	}
 	if err := w.desk.Known(w.ctx, driveLicense); err != nil {

@@ -49,7 +49,7 @@ func (m *machine) refusals(query string) (l dev.Refusals) {
 func TestWhatWasRefusedIsListed(t *testing.T) {
 	t.Parallel()
 	m := start(t, t.TempDir())
-	if l := m.refusals(""); l.Refused == nil || l.Skipped == nil || l.Records != 0 {
+	if l := m.refusals(""); l.List == nil || l.Skipped == nil || l.Records != 0 {
 		t.Errorf("of an empty store: %+v", l)
 	}
 	m.ended(licenseTwo, "storage", "2026-03-10T13", 40, metering.RejectedClientSide, metering.ExceptionDimension)
@@ -60,18 +60,18 @@ func TestWhatWasRefusedIsListed(t *testing.T) {
 	m.ended(licenseTwo, "api_calls", "2026-03-09T12", 8, metering.CustomerNotSubscribed, "")
 	m.ended(licenseTwo, "api_calls", "2026-03-10T12", 2, metering.RejectedClientSide, string(metering.DuplicateIdentity))
 
-	record := func(license, dimension, hour string, units int64, status metering.Status, reason string, day, h int) dev.RefusedRecord {
-		return dev.RefusedRecord{License: license, Refusal: pipeline.Refusal{
+	record := func(license, dimension, hour string, units int64, status metering.Status, reason string, day, h int) pipeline.LicenseRefusal {
+		return pipeline.LicenseRefusal{License: license, Refusal: pipeline.Refusal{
 			Account: buyerOne, Dimension: dimension, Hour: hour, Units: units, Status: status, Reason: reason, LostAt: time.Date(2026, 3, day, h, 0, 0, 0, time.UTC),
 		}}
 	}
 	twin := metering.ObstacleTwin
-	want := dev.Refusals{Records: 3, Units: 50, FirstLostAt: time.Date(2026, 3, 11, 13, 0, 0, 0, time.UTC), Refused: []dev.RefusedRecord{
+	want := dev.Refusals{Reopenable: pipeline.Reopenable{Records: 3, Units: 50, FirstLostAt: time.Date(2026, 3, 11, 13, 0, 0, 0, time.UTC)}, List: []pipeline.LicenseRefusal{
 		record(licenseOne, "api_calls", "2026-03-10T14", 3, metering.CustomerNotSubscribed, "", 11, 14),
 		record(licenseOne, "api_calls", "2026-03-10T13", 7, metering.CustomerNotSubscribed, "", 11, 13),
 		record(licenseTwo, "storage", "2026-03-10T13", 40, metering.RejectedClientSide, metering.ExceptionDimension, 11, 13),
 	}, Skipped: []pipeline.Skipped{{Cause: twin, Why: twin.Why(), Records: 1, Units: 2}}, Older: 2}
-	withoutLeft := cmpopts.IgnoreFields(dev.RefusedRecord{}, "Left")
+	withoutLeft := cmpopts.IgnoreFields(pipeline.LicenseRefusal{}, "Left")
 	got := m.refusals("")
 	if diff := cmp.Diff(want, got, withoutLeft); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -79,7 +79,7 @@ func TestWhatWasRefusedIsListed(t *testing.T) {
 	if s := m.status().Refused; s.Records != 3 || s.Units != 50 || !s.FirstLostAt.Equal(want.FirstLostAt) || !strings.HasPrefix(s.Left, "21h") || s.Uncounted {
 		t.Errorf("the status says %+v", s)
 	}
-	for _, r := range got.Refused {
+	for _, r := range got.List {
 		left, err := time.ParseDuration(r.Left)
 		if exact := r.LostAt.Sub(afternoon); err != nil || left > exact || left < exact-time.Minute {
 			t.Errorf("%s has %q left, want about %v", r.Hour, r.Left, exact)
@@ -90,7 +90,7 @@ func TestWhatWasRefusedIsListed(t *testing.T) {
 		m.retry(`{"licenseArn": "`+license+`", "dryRun": true}`, &dry)
 		l := m.refusals("?license=" + url.QueryEscape(license))
 		var listed []pipeline.Refusal
-		for _, r := range l.Refused {
+		for _, r := range l.List {
 			if r.License != license {
 				t.Errorf("%s is listed as %s's", r.License, license)
 			}
@@ -139,16 +139,16 @@ func TestTheListOfRefusedUsageIsBounded(t *testing.T) {
 	}
 	writes.Wait()
 	l := m.refusals("")
-	if l.Records != 1_210 || l.Units != 1_210 || l.More != 210 || len(l.Refused) != 1_000 {
-		t.Fatalf("%d records, %d units, %d listed, %d more", l.Records, l.Units, len(l.Refused), l.More)
+	if l.Records != 1_210 || l.Units != 1_210 || l.More != 210 || len(l.List) != 1_000 {
+		t.Fatalf("%d records, %d units, %d listed, %d more", l.Records, l.Units, len(l.List), l.More)
 	}
-	for i, r := range l.Refused {
+	for i, r := range l.List {
 		if want := fmt.Sprintf("2026-03-10T%d", 14-i/500); r.Hour != want {
 			t.Fatalf("%d. is of %s, want %s", i, r.Hour, want)
 		}
 	}
-	if l = m.refusals("?license=" + url.QueryEscape(licenseOne)); l.Records != 605 || l.More != 0 || len(l.Refused) != 605 {
-		t.Errorf("of one license %d records, %d listed, %d more", l.Records, len(l.Refused), l.More)
+	if l = m.refusals("?license=" + url.QueryEscape(licenseOne)); l.Records != 605 || l.More != 0 || len(l.List) != 605 {
+		t.Errorf("of one license %d records, %d listed, %d more", l.Records, len(l.List), l.More)
 	}
 }
 

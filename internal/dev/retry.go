@@ -50,8 +50,7 @@ func (m *Machine) postRetry(w http.ResponseWriter, r *http.Request) {
 	if !m.known(w, r, body.License) {
 		return
 	}
-	retrier := pipeline.Retrier{Records: m.store, ProductCode: m.options.ProductCode, Rules: m.rules, Now: m.clock.Now, Log: m.options.Log}
-	done, err := retrier.Run(r.Context(), what)
+	done, err := m.retrier().Run(r.Context(), what)
 	switch {
 	case err == nil:
 		answer(w, http.StatusOK, Retried{done, m.node.State().Next[metering.SubmitSchedule.Name]})

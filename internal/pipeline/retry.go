@@ -102,15 +102,15 @@ func (r *Retrier) Run(ctx context.Context, what Retry) (Retried, error) {
 		rule = metering.ReopenOf
 	}
 	var (
-		errs    faults.List
-		batch   []candidate
-		which   = what.which()
-		skipped = make(map[metering.Obstacle]*Skipped)
+		errs  faults.List
+		batch []candidate
+		which = what.which()
+		skips = make(Skips)
 	)
 	flush := func() {
 		errs.Add(r.reopen(ctx, batch, what.DryRun))
 		for _, c := range batch {
-			done.count(c, skipped)
+			done.count(c, skips)
 		}
 		batch = batch[:0]
 	}
@@ -136,11 +136,7 @@ func (r *Retrier) Run(ctx context.Context, what Retry) (Retried, error) {
 		}
 	}
 	flush()
-	for _, o := range metering.Obstacles() {
-		if s := skipped[o]; s != nil {
-			done.Skipped = append(done.Skipped, *s)
-		}
-	}
+	done.Skipped = append(done.Skipped, skips.List()...)
 	logger(r.Log).Info("records were asked to wait again", "license", metering.Masked(what.License), "dryRun", what.DryRun,
 		"reopened", len(done.Reopened), "units", done.Units, "older", done.Older)
 	return done, errs.Err()
@@ -215,7 +211,7 @@ func (r *Retrier) taken(ctx context.Context, c candidate) (bool, error) {
 	return err == nil && twin != nil && metering.SaleTaken(*twin), err
 }
 
-func (d *Retried) count(c candidate, skipped map[metering.Obstacle]*Skipped) {
+func (d *Retried) count(c candidate, skips Skips) {
 	units, _ := c.record.Quantity.Count()
 	switch {
 	case c.failed:
@@ -226,12 +222,6 @@ func (d *Retried) count(c candidate, skipped map[metering.Obstacle]*Skipped) {
 			Status: c.record.Status, Reason: c.record.StatusReason, LostAt: c.until,
 		})
 	default:
-		s := skipped[c.obstacle]
-		if s == nil {
-			s = &Skipped{Cause: c.obstacle, Why: c.obstacle.Why()}
-			skipped[c.obstacle] = s
-		}
-		s.Records++
-		s.Units += units
+		skips.Add(Skipped{Cause: c.obstacle, Why: c.obstacle.Why(), Records: 1, Units: units})
 	}
 }
