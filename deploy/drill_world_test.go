@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -193,18 +192,7 @@ func (d *drill) guard(function string, c standin.Call) standin.Action {
 	d.mu.Lock()
 	statements, trouble := d.allowed[function], d.trouble[function]
 	d.mu.Unlock()
-	here := ":" + standin.Region + ":" + d.deployed.Account + ":"
-	var resource string
-	switch c.Service {
-	case "dynamodb":
-		table, index, indexed := strings.Cut(c.Resource, "/")
-		resource = "arn:aws:dynamodb" + here + "table/" + table
-		if indexed {
-			resource += "/index/" + index
-		}
-	case "sqs":
-		resource = "arn:aws:sqs" + here + c.Resource
-	}
+	resource := resourceOf(c, d.deployed.Account)
 	if action := awsapi.Action(c.Service, c.Operation); !allows(statements, action, resource) {
 		who := "arn:aws:sts::" + d.deployed.Account + ":assumed-role/" + function
 		denied := standin.Exception(400, "AccessDeniedException", fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s", who, action, resource))

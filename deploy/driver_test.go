@@ -359,21 +359,27 @@ func allows(list []statement, action, resource string) bool {
 	})
 }
 
+// resourceOf is what a call is about, as a policy names it; empty where it has no name.
+func resourceOf(c standin.Call, account string) string {
+	here := ":" + standin.Region + ":" + account + ":"
+	switch c.Service {
+	case "dynamodb":
+		table, index, indexed := strings.Cut(c.Resource, "/")
+		arn := "arn:aws:dynamodb" + here + "table/" + table
+		if indexed {
+			arn += "/index/" + index
+		}
+		return arn
+	case "sqs":
+		return "arn:aws:sqs" + here + c.Resource
+	}
+	return ""
+}
+
 // forbidden are the calls of a function that statements do not allow.
 func forbidden(f *driven, statements []statement) (problems []string) {
-	here := ":" + standin.Region + ":" + motoAccount + ":"
 	for _, call := range append(f.aws.Calls(), f.meter.Calls()...) {
-		var resource string
-		switch call.Service {
-		case "dynamodb":
-			table, index, indexed := strings.Cut(call.Resource, "/")
-			resource = "arn:aws:dynamodb" + here + "table/" + table
-			if indexed {
-				resource += "/index/" + index
-			}
-		case "sqs":
-			resource = "arn:aws:sqs" + here + call.Resource
-		}
+		resource := resourceOf(call, motoAccount)
 		if action := awsapi.Action(call.Service, call.Operation); !allows(statements, action, resource) {
 			problem := fmt.Sprintf("%s calls %s on %q, which its role does not allow", f.name, action, resource)
 			if !slices.Contains(problems, problem) {

@@ -90,15 +90,8 @@ func (d *Desk) visit(of group, now time.Time) (visit, bool) {
 			found, next = true, visit{at.UTC(), of.stops[name]}
 		}
 	}
-	from := now
-	if h.Start().After(from) {
-		from = h.Start() // an hour that has not begun may be years away
-	}
-	for at := metering.MeterSchedule.Next(from); d.Rules.Billable(h, at); at = metering.MeterSchedule.Next(at) {
-		if d.Rules.Visitable(h, at) && (!zero || d.Rules.ZeroEdge(h, at)) {
-			take(at, MeterAt(min(h.Offset(at), metering.MaxOffset)))
-			break
-		}
+	if at, ok := d.metered(h, now, zero); ok {
+		take(at, MeterAt(min(h.Offset(at), metering.MaxOffset)))
 	}
 	if e := endOf(of.subscriber, now); !e.at.IsZero() {
 		for at := metering.FlushSchedule.Next(now); at.Before(e.at); at = metering.FlushSchedule.Next(at) {
@@ -109,6 +102,19 @@ func (d *Desk) visit(of group, now time.Time) (visit, bool) {
 		}
 	}
 	return next, found && next.at.Before(d.deadline(of, now))
+}
+
+// metered is the first run after now in which the meter mode visits an hour; where the group holds nothing, that in which it is summed at last.
+func (d *Desk) metered(h metering.Hour, now time.Time, zero bool) (time.Time, bool) {
+	if h.Start().After(now) {
+		now = h.Start() // an hour that has not begun may be years away
+	}
+	for at := metering.MeterSchedule.Next(now); d.Rules.Billable(h, at); at = metering.MeterSchedule.Next(at) {
+		if d.Rules.Visitable(h, at) && (!zero || d.Rules.ZeroEdge(h, at)) {
+			return at, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // zero reports whether the group would be summed to zero.

@@ -296,13 +296,6 @@ func (d *Desk) nextVisit(h metering.Hour, now time.Time) time.Time {
 	if d.Plant == nil {
 		return time.Time{}
 	}
-	if h.Start().After(now) {
-		now = h.Start()
-	}
-	for t := metering.MeterSchedule.Next(now); d.Rules.Billable(h, t); t = metering.MeterSchedule.Next(t) {
-		if d.Rules.Visitable(h, t) {
-			return t
-		}
-	}
-	return time.Time{}
+	at, _ := d.metered(h, now, false)
+	return at
 }

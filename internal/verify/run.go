@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/awsmp/metering/internal/awsapi"
+	"github.com/awsmp/metering/internal/ledger"
 	"github.com/awsmp/metering/internal/metering"
 )
 
@@ -176,11 +177,11 @@ func (r *run) write(ctx context.Context, now time.Time) error {
 	}
 	switch {
 	case rows > 0 && records > 0:
-		r.tell("wrote %s and %s", counted(rows, "row"), counted(records, "record"))
+		r.tell("wrote %s and %s", ledger.Counted(int64(rows), "row"), ledger.Counted(int64(records), "record"))
 	case rows > 0:
-		r.tell("wrote %s", counted(rows, "row"))
+		r.tell("wrote %s", ledger.Counted(int64(rows), "row"))
 	case records > 0:
-		r.tell("wrote %s", counted(records, "record"))
+		r.tell("wrote %s", ledger.Counted(int64(records), "record"))
 	}
 	return nil
 }
@@ -246,7 +247,7 @@ func (r *run) say() {
 	const few = 4
 	switch n := len(passed); {
 	case n > few:
-		r.tell("ok: %s and %s", strings.Join(passed[:few], ", "), counted(n-few, "other case"))
+		r.tell("ok: %s and %s", strings.Join(passed[:few], ", "), ledger.Counted(int64(n-few), "other case"))
 	case n > 0:
 		r.tell("ok: %s", strings.Join(passed, ", "))
 	}
@@ -284,7 +285,7 @@ func (r *run) waiting(now time.Time) {
 	}
 	var parts []string
 	for words, n := range byWait {
-		parts = append(parts, fmt.Sprintf("%s for %s", counted(n, "case"), words))
+		parts = append(parts, fmt.Sprintf("%s for %s", ledger.Counted(int64(n), "case"), words))
 	}
 	slices.Sort(parts)
 	line := fmt.Sprintf("%d of %d done; waiting: %s", done, len(r.cases), strings.Join(parts, "; "))
@@ -298,11 +299,4 @@ func (r *run) tell(format string, args ...any) {
 	if r.Tell != nil {
 		r.Tell(r.Now().UTC().Format("15:04:05") + "  " + fmt.Sprintf(format, args...))
 	}
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
