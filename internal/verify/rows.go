@@ -62,17 +62,11 @@ func (p *plan) zeroWaits() *Case {
 	)
 }
 
-// zeroAtLast is an hour of zeros at the oldest processed edge: the hour that is there when the meter runs next, or the time after that where the
-// next run is the last that could sum it.
+// zeroAtLast is an hour of zeros at the oldest processed edge.
 func (p *plan) zeroAtLast() *Case {
 	c := &Case{Name: "zero-at-last", What: "an hour of zeros is sent as 0 before it can no longer be billed"}
-	t := metering.MeterSchedule.Next(p.now)
-	oldest := func() metering.Hour { return metering.HourOf(t) - metering.MaxOffset }
-	if !p.Rules.Billable(oldest(), t.Add(sendTime)) {
-		t = metering.MeterSchedule.Next(t)
-	}
-	h := oldest()
-	if !p.Rules.ZeroEdge(h, t) || !p.Rules.Visitable(h, t) || !p.Rules.Billable(h, t.Add(sendTime)) {
+	h, t, ok := p.oldestZeros()
+	if !ok {
 		c.Why = "hours of zeros of the month before are summed at 05:50 UTC on the 1st, and this month has none yet that is old enough"
 		return c
 	}
@@ -84,6 +78,18 @@ func (p *plan) zeroAtLast() *Case {
 			return wait{metering.MeterSchedule.Name + " and " + metering.SubmitSchedule.Name, t, sentBy(t.Add(metering.MeterSchedule.Every + handled))}
 		},
 	})
+}
+
+// oldestZeros is the hour whose zeros are summed by the meter's next run, or by the one after that where the next run is the last that could sum them, and
+// that run.
+func (p *plan) oldestZeros() (metering.Hour, time.Time, bool) {
+	t := metering.MeterSchedule.Next(p.now)
+	oldest := func() metering.Hour { return metering.HourOf(t) - metering.MaxOffset }
+	if !p.Rules.Billable(oldest(), t.Add(sendTime)) {
+		t = metering.MeterSchedule.Next(t)
+	}
+	h := oldest()
+	return h, t, p.Rules.ZeroEdge(h, t) && p.Rules.Visitable(h, t) && p.Rules.Billable(h, t.Add(sendTime))
 }
 
 func (p *plan) wrongBucket() *Case {
