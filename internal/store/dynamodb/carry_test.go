@@ -267,15 +267,16 @@ func TestScanForWhatHasEnded(t *testing.T) {
 			t.Errorf("%d rows, %d scans, %d prices", len(one), w.proxy.Count("Scan", ""), len(prices))
 		}
 
-		// Who has seen enough stops all parts, and who says no begins none.
-		for range w.EndedRows(t.Context(), "", metering.RejectedClientSide) {
-			break
-		}
+		// Who says no begins no part, and who has seen enough stops all of them.
 		w.proxy.Forget()
 		no := errors.New("too dear")
 		w.Announce = func(dynamodb.ScanPrice) error { return no }
 		if _, err := read(w.EndedRows(t.Context(), "", metering.LateUsage)); !errors.Is(err, no) || w.proxy.Count("Scan", "") != 0 {
 			t.Errorf("%v, %d scans, want %v and none", err, w.proxy.Count("Scan", ""), no)
+		}
+		w.Announce = nil
+		for range w.EndedRows(t.Context(), "", metering.RejectedClientSide) {
+			break
 		}
 	})
 }
