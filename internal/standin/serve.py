@@ -7,6 +7,7 @@ a receiver that has left takes no message along.
 Prints the address when it answers, and ends when its standard input is closed.
 """
 
+import functools
 import io
 import json
 import logging
@@ -18,6 +19,8 @@ import time
 import warnings
 
 try:
+    import moto.backends
+    import moto.core.responses
     from moto.moto_server.werkzeug_app import (
         DomainDispatcherApplication,
         create_backend_app,
@@ -29,6 +32,13 @@ except ImportError as missing:
 
 RECEIVE = "AmazonSQS.ReceiveMessage"
 PAUSE = 0.02  # seconds between two looks into an empty queue
+
+
+def remember():
+    """moto lists its own folders and the methods of a service at each request, which is most of what a small one takes."""
+    folders = tuple(moto.backends.list_of_moto_modules())
+    moto.backends.list_of_moto_modules = lambda: folders
+    moto.core.responses.method_names_from_class = functools.cache(moto.core.responses.method_names_from_class)
 
 
 class OneAtATime:
@@ -107,6 +117,7 @@ os.environ["DOCKER_HOST"] = "unix:///dev/null"
 # Of what moto does not make of a template docs/stand-ins.md has the list, and a test holds it to the truth.
 logging.getLogger("moto").setLevel(logging.ERROR)
 warnings.filterwarnings("ignore", module="moto")
+remember()
 app = OneAtATime(DomainDispatcherApplication(create_backend_app))
 server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=InOnePiece)
 print(f"http://127.0.0.1:{server.server_port}", flush=True)
