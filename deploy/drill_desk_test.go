@@ -150,17 +150,29 @@ func (d *drill) clear(alarms ...string) {
 	}
 }
 
-// understands asks what each alarm means: what that is in money, what to do, and what the stack shows of it now.
+// understands asks once what the alarms mean: of each what that is in money, what to do, and what the stack shows of it now.
 func (d *drill) understands(alarms ...string) {
 	d.t.Helper()
-	for _, alarm := range alarms {
-		s := d.sh("awsmp explain " + alarm + " --json" + d.place())
-		var told struct {
-			Alarm, Money, Do string
-			Findings         []json.RawMessage
-		}
-		if err := json.Unmarshal([]byte(s.out), &told); s.code != 0 || err != nil || told.Alarm != alarm || told.Money == "" || told.Do == "" || len(told.Findings) == 0 {
-			d.t.Errorf("%s: exit %d, %v\n%s%s", s.line, s.code, err, s.out, s.err)
+	type told struct {
+		Alarm, Money, Do string
+		Findings         []json.RawMessage
+	}
+	var several struct{ Alarms []told }
+	s := d.sh("awsmp explain " + strings.Join(alarms, " ") + " --json" + d.place())
+	var err error
+	if len(alarms) == 1 {
+		several.Alarms = make([]told, 1)
+		err = json.Unmarshal([]byte(s.out), &several.Alarms[0])
+	} else {
+		err = json.Unmarshal([]byte(s.out), &several)
+	}
+	if s.code != 0 || err != nil || len(several.Alarms) != len(alarms) {
+		d.t.Errorf("%s: exit %d, %v, and %d alarms of %d\n%s%s", s.line, s.code, err, len(several.Alarms), len(alarms), s.out, s.err)
+		return
+	}
+	for i, alarm := range alarms {
+		if t := several.Alarms[i]; t.Alarm != alarm || t.Money == "" || t.Do == "" || len(t.Findings) == 0 {
+			d.t.Errorf("%s: of %s is told %q, %q, %q and %d findings", s.line, alarm, t.Alarm, t.Money, t.Do, len(t.Findings))
 			continue
 		}
 		d.went(stepUnderstood, alarm)

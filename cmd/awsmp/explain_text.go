@@ -33,38 +33,47 @@ func widthOf(out io.Writer) int {
 	return max(40, min(width, textWidth))
 }
 
-func writeAlarm(out io.Writer, e explainedAlarm, where string) error {
+// writeAlarms writes the alarms one below the other, each as it is written alone.
+func writeAlarms(out io.Writer, alarms []explainedAlarm, where string) error {
 	var b strings.Builder
-	width := widthOf(out)
-	fmt.Fprintf(&b, "%s\n  Until money is lost: %s\n\n", e.Alarm, e.Until)
+	for i, e := range alarms {
+		if i > 0 {
+			b.WriteString("\n\n")
+		}
+		writeAlarm(&b, e, where, widthOf(out))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func writeAlarm(b *strings.Builder, e explainedAlarm, where string, width int) {
+	fmt.Fprintf(b, "%s\n  Until money is lost: %s\n\n", e.Alarm, e.Until)
 	if e.Machine {
 		b.WriteString(wrapped("The commands of aws below, and lines, total, ended and the like, are for a stack. Here "+e.Here+" shows what there is of it.", "", width))
 	}
 	for _, part := range []struct{ head, text string }{
 		{"What it means in money", e.Money}, {"How to look", e.Look}, {"What to do", e.Do}, {"How to know that it is over", e.Over},
 	} {
-		fmt.Fprintf(&b, "%s\n%s", part.head, wrapped(placed(part.text, where), "  ", width))
+		fmt.Fprintf(b, "%s\n%s", part.head, wrapped(placed(part.text, where), "  ", width))
 	}
 	if !e.Machine && usesTools(e.Look+e.Do+e.Over) {
-		fmt.Fprintf(&b, "lines, total, ended and the like are shell functions, which awsmp explain --tools%s prints.\n\n", where)
+		fmt.Fprintf(b, "lines, total, ended and the like are shell functions, which awsmp explain --tools%s prints.\n\n", where)
 	}
 	switch {
 	case e.Unlooked != "":
-		fmt.Fprintf(&b, "No place was looked at: %s\n", e.Unlooked)
+		fmt.Fprintf(b, "No place was looked at: %s\n", e.Unlooked)
 	case len(e.Findings) == 0:
-		fmt.Fprintf(&b, "Now, at the %s: nothing of it is seen.\n", e.Place)
+		fmt.Fprintf(b, "Now, at the %s: nothing of it is seen.\n", e.Place)
 	default:
-		fmt.Fprintf(&b, "Now, at the %s:\n", e.Place)
+		fmt.Fprintf(b, "Now, at the %s:\n", e.Place)
 		for _, f := range e.Findings {
-			fmt.Fprintf(&b, "  %s\n", findingText(f))
+			fmt.Fprintf(b, "  %s\n", findingText(f))
 			if f.Fix != "" && f.Fix != "awsmp explain "+e.Alarm+where {
-				fmt.Fprintf(&b, "    %s\n", f.Fix)
+				fmt.Fprintf(b, "    %s\n", f.Fix)
 			}
 		}
 	}
-	writeGaps(&b, e.Gaps)
-	_, err := io.WriteString(out, b.String())
-	return err
+	writeGaps(b, e.Gaps)
 }
 
 // placed adds the flags of the place to the commands of awsmp that stand on lines of their own.
