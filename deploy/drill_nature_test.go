@@ -24,19 +24,22 @@ import (
 )
 
 // buyer is one that the drill's scene has for itself.
-type buyer struct{ license, account string }
+type buyer struct {
+	license, account string
+	hour             metering.Hour // of its usage
+}
 
 // buys makes a buyer with an active license.
 func (d *drill) buys(i int) buyer {
 	d.t.Helper()
-	b := buyer{buyerLicense(i), buyerAccount(i)}
+	b := buyer{buyerLicense(i), buyerAccount(i), d.hour}
 	d.must(d.sim.PutLicense(simulator.License{ARN: b.license, AccountID: b.account}))
 	return b
 }
 
-// group is one of a buyer, some hours before the last complete one.
+// group is one of a buyer, some hours before the one that was the last complete one when the drill began.
 func (b buyer) group(dimension string, back int) metering.Group {
-	return metering.Group{License: b.license, Account: b.account, Dimension: dimension, Hour: metering.HourOf(time.Now()) - 1 - metering.Hour(back)}
+	return metering.Group{License: b.license, Account: b.account, Dimension: dimension, Hour: b.hour - metering.Hour(back)}
 }
 
 // row writes a row of a group, as a seller's application does, over whatever is there.

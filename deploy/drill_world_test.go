@@ -16,6 +16,7 @@ import (
 
 	"github.com/awsmp/metering/internal/awsapi"
 	"github.com/awsmp/metering/internal/lambdahost"
+	"github.com/awsmp/metering/internal/metering"
 	"github.com/awsmp/metering/internal/stack/stacktest"
 	"github.com/awsmp/metering/internal/standin"
 	"github.com/awsmp/metering/internal/store/dynamodb"
@@ -32,6 +33,7 @@ type drill struct {
 	console  *console
 	alarms   []template.Resource // of both stacks, as they are now
 	tools    string              // folder with the program awsmp
+	hour     metering.Hour       // the last complete one when the drill began
 	dynamo   *dynamosdk.Client
 	store    *dynamodb.Ledger
 
@@ -88,7 +90,7 @@ func newDrill(t *testing.T, options simulator.Options) *drill {
 		driver: &driver{
 			t: t, cloud: c, binary: lambdahost.Build(t, "../cmd/bootstrap"), sim: sim, simURL: server.URL, sqs: sqssdk.NewFromConfig(standin.Config(c.endpoint)), functions: map[string]*driven{},
 		},
-		deployed: deployed, console: newConsole(t, c, time.Now().Add(-drillLength).Truncate(time.Hour)), tools: t.TempDir(), dynamo: dynamosdk.NewFromConfig(standin.Config(c.endpoint)),
+		deployed: deployed, console: newConsole(t, c, time.Now().Add(-drillLength).Truncate(time.Hour)), tools: t.TempDir(), hour: metering.HourOf(time.Now()) - 1, dynamo: dynamosdk.NewFromConfig(standin.Config(c.endpoint)),
 		sources: map[string]*drillSource{}, environments: map[string]string{}, last: map[string]drillRun{}, heard: map[*driven]int{}, proven: map[string][]string{}, metered: map[string]bool{}, silent: map[string]bool{},
 		held: map[string]int{}, since: map[string]time.Time{}, trouble: map[string]func(standin.Call) standin.Action{},
 	}
