@@ -75,6 +75,7 @@ type Machine struct {
 	metrics telemetry.Counters
 	counted *hourly // before metrics
 	started time.Time
+	chunk   int // lines
 
 	register http.Handler // of buyers
 
@@ -87,7 +88,7 @@ type Machine struct {
 
 // New assembles a machine. The caller closes it.
 func New(ctx context.Context, o Options) (*Machine, error) {
-	m := &Machine{options: o, store: o.Store, did: make(map[string]string)}
+	m := &Machine{options: o, store: o.Store, chunk: chunkLines, did: make(map[string]string)}
 	if err := m.goBy(ctx); err != nil { // before the clock: a start that fails must not have moved it
 		return nil, err
 	}

@@ -171,7 +171,7 @@ func (t *taking) line(l usagefile.Line, err error) error {
 		t.lines, t.events = append(t.lines, l.Number), append(t.events, event)
 	}
 	t.read, t.bytes = t.read+1, t.bytes+l.Size
-	if t.read < chunkLines && t.bytes < chunkBytes {
+	if t.read < t.machine.chunk && t.bytes < chunkBytes {
 		return nil
 	}
 	return t.write()

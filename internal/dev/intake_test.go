@@ -109,39 +109,49 @@ func TestUsageOfAnUnknownKindIsRefused(t *testing.T) {
 	m.wantPlaces(0, nil)
 }
 
-// lines are n lines of usage of one unit each, over 240 rows.
-func lines(n int) string {
+// lines are n lines of usage of one unit each, over 240 rows; of says how one of a second is written.
+func lines(n int, of func(second string) string) string {
+	first := metering.Second(afternoon.Add(-4 * 3600e9).Truncate(3600e9).Unix())
+	var rows [240]string
+	for i := range rows {
+		rows[i] = of((first + metering.Second(i*60)).String())
+	}
 	var b strings.Builder
 	for i := range n {
-		second := afternoon.Add(-4 * 3600e9).Truncate(3600e9)
-		b.WriteString(object(metering.Second(second.Unix()+int64(i%240)*60).String(), 1))
+		b.WriteString(rows[i%len(rows)])
 	}
 	return b.String()
 }
+
+func oneObject(second string) string { return object(second, 1) }
+
+func oneCSVLine(second string) string { return csvLine(second, "1") }
 
 // TestUsageCountsOnceUnderItsKey: a request of three chunks, sent twice under one key and once under another.
 func TestUsageCountsOnceUnderItsKey(t *testing.T) {
 	t.Parallel()
 	m := start(t, t.TempDir())
-	body := lines(25_000)
+	m.CutChunks(1000)
+	body := lines(2500, oneObject)
 	for range 2 {
-		if status, got := m.post("application/x-ndjson", "file-1", body); status != 200 || got.Written != 25_000 || got.ID != "file-1" {
+		if status, got := m.post("application/x-ndjson", "file-1", body); status != 200 || got.Written != 2500 || got.ID != "file-1" {
 			t.Errorf("%d %+v", status, got)
 		}
-		m.wantPlaces(25_000, nil)
+		m.wantPlaces(2500, nil)
 	}
 	if status, _ := m.post("application/x-ndjson", "file-2", body); status != 200 {
 		t.Errorf("status %d", status)
 	}
-	m.wantPlaces(50_000, nil)
+	m.wantPlaces(5000, nil)
 	m.stop()
 
 	// The key lasts longer than the process.
 	m = start(t, m.folder.Dir(), later)
+	m.CutChunks(1000)
 	if status, _ := m.post("application/x-ndjson", "file-2", body); status != 200 {
 		t.Errorf("status %d", status)
 	}
-	m.wantPlaces(50_000, nil)
+	m.wantPlaces(5000, nil)
 }
 
 func later(o *dev.Options) { o.At = afternoon.Add(60e9) }
@@ -151,7 +161,8 @@ func later(o *dev.Options) { o.At = afternoon.Add(60e9) }
 func TestUsageTornInTheMiddle(t *testing.T) {
 	t.Parallel()
 	m := start(t, t.TempDir())
-	body := lines(25_000)
+	m.CutChunks(1000)
+	body := lines(2500, oneObject)
 	conn, err := net.Dial("tcp", m.server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -162,19 +173,20 @@ func TestUsageTornInTheMiddle(t *testing.T) {
 	}
 	_ = conn.Close()
 	status, got := m.post("application/x-ndjson", "torn", body)
-	if status != 200 || got.Written != 25_000 {
+	if status != 200 || got.Written != 2500 {
 		t.Errorf("%d %+v", status, got)
 	}
-	m.wantPlaces(25_000, nil)
+	m.wantPlaces(2500, nil)
 }
 
-// TestUsageWhoseBodyFails: what was read of a chunk is left, because it would be another chunk when the request is sent again.
+// TestUsageWhoseBodyFails: what was read of a chunk is left, because it would be another chunk when the request is sent again. Chunks are of 10,000
+// lines: with others, requests begun before them would count anew.
 func TestUsageWhoseBodyFails(t *testing.T) {
 	t.Parallel()
 	m := start(t, t.TempDir())
-	body := lines(25_000)
-	r := httptest.NewRequest(http.MethodPost, "/v1/usage", io.MultiReader(strings.NewReader(body[:len(body)*14/25]), iotest.ErrReader(errStruck)))
-	r.Header.Set("Content-Type", "application/x-ndjson")
+	body := csvHead + lines(10_800, oneCSVLine)
+	r := httptest.NewRequest(http.MethodPost, "/v1/usage", io.MultiReader(strings.NewReader(body[:len(body)*104/108]), iotest.ErrReader(errStruck)))
+	r.Header.Set("Content-Type", "text/csv")
 	r.Header.Set("Idempotency-Key", "failed")
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, r)
@@ -183,10 +195,10 @@ func TestUsageWhoseBodyFails(t *testing.T) {
 		t.Errorf("%d %+v: %v", w.Code, got, err)
 	}
 	m.wantPlaces(10_000, nil)
-	if status, got := m.post("application/x-ndjson", "failed", body); status != 200 || got.Written != 25_000 {
+	if status, got := m.post("text/csv", "failed", body); status != 200 || got.Written != 10_800 {
 		t.Errorf("%d %+v", status, got)
 	}
-	m.wantPlaces(25_000, nil)
+	m.wantPlaces(10_800, nil)
 }
 
 // brittle is a store whose writes of usage fail or lose their answers, and which can act right before them.
@@ -269,7 +281,7 @@ func TestUsageAfterItsHour(t *testing.T) {
 	m.wantPlaces(7, map[ledger.Place]int64{ledger.Billed: 3, ledger.Late: 4})
 }
 
-// endless is n lines of usage, made while they are read; at every batch of them it looks at the heap.
+// endless is n lines of usage, made while they are read; four times a chunk of them it looks at the heap.
 type endless struct {
 	left, line int
 	rest       string
@@ -281,7 +293,7 @@ func (e *endless) Read(p []byte) (int, error) {
 		if e.left == 0 {
 			return 0, io.EOF
 		}
-		if e.left--; e.left%20_000 == 0 {
+		if e.left--; e.left%250 == 0 {
 			runtime.GC()
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
@@ -298,6 +310,7 @@ func (e *endless) Read(p []byte) (int, error) {
 // TestUsageTakesNoMoreMemoryForMore: five times the lines, the same memory. Not parallel: it looks at the heap.
 func TestUsageTakesNoMoreMemoryForMore(t *testing.T) {
 	m := start(t, t.TempDir())
+	m.CutChunks(1000)
 	peak := func(n int) uint64 {
 		body := &endless{left: n}
 		r := httptest.NewRequest(http.MethodPost, "/v1/usage", body)
@@ -309,12 +322,12 @@ func TestUsageTakesNoMoreMemoryForMore(t *testing.T) {
 		}
 		return body.heap
 	}
-	small, large := peak(10_001), peak(50_001)
-	t.Logf("10,000 lines: %d KiB, 50,000 lines: %d KiB", small>>10, large>>10)
-	if large > small+4<<20 {
-		t.Errorf("10,000 lines: %d bytes, 50,000 lines: %d bytes", small, large)
+	small, large := peak(2001), peak(10_001)
+	t.Logf("2,000 lines: %d KiB, 10,000 lines: %d KiB", small>>10, large>>10)
+	if large > small+512<<10 {
+		t.Errorf("2,000 lines: %d bytes, 10,000 lines: %d bytes", small, large)
 	}
-	m.wantPlaces(60_002, nil)
+	m.wantPlaces(12_002, nil)
 }
 
 func BenchmarkUsage(b *testing.B) {
@@ -332,7 +345,7 @@ func BenchmarkUsage(b *testing.B) {
 	defer server.Close()
 	b.ReportAllocs()
 	b.ResetTimer()
-	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, server.URL+"/v1/usage", strings.NewReader(lines(b.N)))
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, server.URL+"/v1/usage", strings.NewReader(lines(b.N, oneObject)))
 	if err != nil {
 		b.Fatal(err)
 	}
