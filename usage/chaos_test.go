@@ -27,7 +27,7 @@ import (
 // seed that plays it again.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	for part := range 5 {
+	for part := range parts {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {

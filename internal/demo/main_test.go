@@ -10,7 +10,7 @@ import (
 // -rapid.checks=1000 plays more here.
 func TestMain(m *testing.M) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		_ = f.Value.Set("25")
+		_ = f.Value.Set(files)
 	}
 	os.Exit(m.Run())
 }

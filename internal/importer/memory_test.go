@@ -13,7 +13,7 @@ import (
 	"github.com/awsmp/metering/internal/store/memory"
 )
 
-// bigFile is a file of n lines, in the order of their times or, spread, all over the minutes; every 50th is refused.
+// bigFile is a file of n lines over spreadOver seconds, in the order of their times or, spread, all over the minutes; every 50th is refused.
 func bigFile(t testing.TB, n int, spread bool) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), fmt.Sprintf("%d.csv", n))
@@ -25,9 +25,9 @@ func bigFile(t testing.TB, n int, spread bool) string {
 	_, _ = w.WriteString(header)
 	first := metering.HourOf(noon()) - 3
 	for i := range n {
-		second := i * 3 * 3600 / n
+		second := i * spreadOver / n
 		if spread {
-			second = i * 7919 % (3 * 3600)
+			second = i * 7919 % spreadOver
 		}
 		quantity := "1"
 		if i%50 == 49 {
@@ -50,8 +50,10 @@ func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
 		w := newWorld()
 		most, calls := uint64(0), 0
 		out, err := importFile(t, w, bigFile(t, lines, true), func(im *Import) {
+			im.Limits.Lines = smallChunk
+			chunk := im.Limits.orDefault().Lines
 			im.Progress = func(int64, int) {
-				if calls++; calls%16 != 0 { // four times a chunk
+				if calls++; calls%max(1, chunk/progressLines/4) != 0 { // four times a chunk
 					return
 				}
 				var m runtime.MemStats

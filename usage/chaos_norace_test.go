@@ -1,0 +1,5 @@
+//go:build !race
+
+package usage_test
+
+const parts = 5 // of a hundred days each
