@@ -142,10 +142,11 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 			}
 		})
 	}
-	small, large := peak(100), peak(1000)
-	t.Logf("live heap at most: %.2f MB with 10,000 rows, %.2f MB with 100,000", float64(small)/1e6, float64(large)/1e6)
-	const pages = 10_000_000 // of both tables and of the store, which are seldom all full with the fewer rows
-	if large > small+pages { // 90,000 rows more take 40 MB
-		t.Errorf("%d bytes of live heap with ten times the rows of %d", large, small)
+	small, large := peak(fewGroups), peak(manyGroups)
+	t.Logf("live heap at most: %.2f MB with %d rows, %.2f MB with %d", float64(small)/1e6, fewGroups*endlessRows, float64(large)/1e6, manyGroups*endlessRows)
+	// The pages of both tables and of the store are seldom all full with the fewer rows. A row takes 440 bytes.
+	const pages = (manyGroups - fewGroups) * endlessRows * 110
+	if large > small+pages {
+		t.Errorf("%d bytes of live heap with %d rows, %d with %d", large, manyGroups*endlessRows, small, fewGroups*endlessRows)
 	}
 }
