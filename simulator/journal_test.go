@@ -74,7 +74,7 @@ func journalled(t *testing.T) (path, token string, want []simulator.Billed) {
 
 func wantLedger(t *testing.T, sim *simulator.Simulator, want []simulator.Billed) {
 	t.Helper()
-	if diff := cmp.Diff(want, sim.Ledger()); diff != "" {
+	if diff := differences(want, sim.Ledger()); diff != "" {
 		t.Errorf("ledger (-want +got):\n%s", diff)
 	}
 }

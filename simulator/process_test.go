@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// need skips a test whose outside program is missing, and fails it where the build must have it.
+// need skips a test whose outside program is missing. Where the build must have it nothing is asked: without it the test fails.
 func need(t *testing.T, args ...string) {
 	t.Helper()
-	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
-		}
+	if os.Getenv("CI") != "" {
+		return
+	}
+	if err := exec.Command(args[0], args[1:]...).Run(); err != nil {
 		t.Skipf("%s: %v", strings.Join(args, " "), err)
 	}
 }
