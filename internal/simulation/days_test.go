@@ -2,5 +2,7 @@
 
 package simulation
 
-// defaultDays is how many virtual days a plain go test plays.
-const defaultDays = 150
+const (
+	underRace   = false
+	defaultDays = 150 // how many virtual days a plain go test plays
+)

@@ -43,9 +43,13 @@ func redriven(w *world, counts map[string]int) {
 func TestOperatorsPutThingsRight(t *testing.T) {
 	t.Parallel()
 	counts := make(map[string]int)
-	for seed, played, dry := uint64(1), 0, 0; played < redriveDays || dry < redriveDryDays; seed++ {
+	days, dryDays := redriveDays, redriveDryDays
+	if underRace {
+		days, dryDays = 2, 0
+	}
+	for seed, played, dry := uint64(1), 0, 0; played < days || dry < dryDays; seed++ {
 		p := draw(seed)
-		if isDry := !p.dryRun.IsZero(); !reDrives(p) || played >= redriveDays && !isDry {
+		if isDry := !p.dryRun.IsZero(); !reDrives(p) || played >= days && !isDry {
 			continue
 		} else if isDry {
 			dry++
@@ -61,6 +65,9 @@ func TestOperatorsPutThingsRight(t *testing.T) {
 		redriven(w, counts)
 	}
 	t.Log(counts)
+	if underRace {
+		return // so few days need not hold everything
+	}
 	for _, what := range []string{
 		"dropped", "recalled", "recalled and aggregated", "carried from", "carried from a grown row", "carried to", "carried and aggregated", "promoted", "promoted and billed",
 	} {

@@ -9,9 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// quickVariants: all variants are played.
-const quickVariants = false
-
 // TestVariantIsMadeShort: a day that a variant breaks is made a story of a few moves and faults, which breaks the same rule each time that
 // it is played. The day is played a hundred times for it, so not under the race detector.
 func TestVariantIsMadeShort(t *testing.T) {

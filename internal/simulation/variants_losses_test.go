@@ -18,7 +18,7 @@ func losses() []variant {
 			change: func(w *world) {
 				w.node.Aggregate.Rows = rowsBy{tables: w.tables, reads: w.onlyInTime}
 				w.node.Discover.Records = recordsBy{tables: w.tables, reads: none}
-			}, rules: []string{RuleLate}},
+			}, rules: []string{RuleLate}, slow: true},
 		{name: "F6 a group is read in part", does: "the rows of a group beyond its first two are not read before the commit",
 			change: func(w *world) {
 				w.stages.aggregate = func(ctx context.Context, batch []pipeline.Message) []string {
@@ -43,7 +43,7 @@ func losses() []variant {
 					_, err := w.node.Submit.Run(ctx)
 					return err
 				}
-			}, rules: []string{RuleChance}},
+			}, rules: []string{RuleChance}, slow: true},
 		{name: "F22 grace tail forgotten", does: "nothing visits or sends an hour of 24 hours or older",
 			change: func(w *world) {
 				w.stages.discover = func(ctx context.Context, s pipeline.Slice) error {

@@ -111,7 +111,7 @@ func variants() []variant {
 		{name: "F26 unconditional expiry", does: "what a stale index shows as waiting is written SubmissionExpired whatever it says by now",
 			change: func(w *world) {
 				w.node.Expire.Records = recordsBy{tables: w.tables, finishes: func(metering.Finish, metering.Record) bool { return true }}
-			}, rules: []string{RuleTerminal, RuleBilled}, beside: lastMinuteRecords},
+			}, rules: []string{RuleTerminal, RuleBilled}, beside: lastMinuteRecords, slow: true},
 		{name: "F26 unconditional rejection", does: "a rejection is written on a row whatever it holds by now",
 			change: func(w *world) {
 				w.node.Clean.Rows = rowsBy{tables: w.tables, labels: func(l metering.Label, old *metering.Row) (metering.Row, bool) {
@@ -154,7 +154,7 @@ func variants() []variant {
 					}
 					return a, err
 				})
-			}, rules: []string{RuleBilled}, beside: suspended},
+			}, rules: []string{RuleBilled}, beside: suspended, slow: true},
 		{name: "F50 no metric of late rows", does: "nothing tells that usage came late",
 			change: func(w *world) { w.node.Clean.Metrics = deafTo{w, metering.MetricRowLate} },
 			rules:  []string{RuleMetric}},
