@@ -30,10 +30,15 @@ var (
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	for name, pageBytes := range map[string]int{"pages of 1 MiB": 0, "pages of one item": 1, "pages of some items": 2000} {
+	for name, variant := range map[string]struct {
+		contract  func(t *testing.T, open func(t *testing.T) storetest.Store)
+		pageBytes int
+	}{
+		"pages of 1 MiB": {storetest.Run, 0}, "pages of one item": {storetest.Run, 1}, "pages of some items": {storetest.Pages, 2000},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			storetest.Run(t, func(*testing.T) storetest.Store { return memory.New(memory.Options{PageBytes: pageBytes}) })
+			variant.contract(t, func(*testing.T) storetest.Store { return memory.New(memory.Options{PageBytes: variant.pageBytes}) })
 		})
 	}
 }

@@ -87,9 +87,9 @@ func flushOnce(t *testing.T, s Store) {
 func flushRace(t *testing.T, s Store) {
 	g := group(licenseA, "api_calls")
 	var all sync.WaitGroup
-	for range 8 {
+	for range 6 {
 		all.Go(func() {
-			for i := range 20 {
+			for i := range 10 {
 				if out := s.FlushRows(t.Context(), []metering.Flush{flush(g, i, 3, fmt.Sprint("token ", i))}); !out[0].Done {
 					t.Errorf("FlushRows: %+v", out[0])
 				}
@@ -107,9 +107,9 @@ func flushRace(t *testing.T, s Store) {
 func flushTogether(t *testing.T, s Store) {
 	g := group(licenseA, "api_calls")
 	var all sync.WaitGroup
-	for w := range 8 {
+	for w := range 6 {
 		all.Go(func() {
-			for i := range 12 {
+			for i := range 8 {
 				if out := s.FlushRows(t.Context(), []metering.Flush{flush(g, 0, 1, fmt.Sprint(w, i)), flush(g, 1, 2, fmt.Sprint(w, i))}); !out[0].Done || !out[1].Done {
 					t.Errorf("FlushRows: %+v", out)
 				}
@@ -117,10 +117,10 @@ func flushTogether(t *testing.T, s Store) {
 		})
 	}
 	all.Wait()
-	for i, want := range []int64{96, 192} {
+	for i, want := range []int64{48, 96} {
 		r := getRow(t, s, licenseA, g.RowKey(second(i)))
-		if r == nil || r.Quantity != metering.Units(want) || len(r.Flushes) != 96 {
-			t.Errorf("row %d is %+v, want %d from 96 flushes", i, r, want)
+		if r == nil || r.Quantity != metering.Units(want) || len(r.Flushes) != 48 {
+			t.Errorf("row %d is %+v, want %d from 48 flushes", i, r, want)
 		}
 	}
 }

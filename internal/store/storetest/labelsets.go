@@ -86,7 +86,7 @@ func labelTwice(t *testing.T, s Store) {
 }
 
 func manyLabels(t *testing.T, s Store) {
-	const total = 450
+	const total = 210
 	var rows []metering.Row
 	var labels []metering.Label
 	for i := range total {
@@ -244,12 +244,12 @@ func labelFullRows(t *testing.T, s Store) {
 
 func labelSetRace(t *testing.T, s Store) {
 	g := group(licenseA, "api_calls")
-	rows := make([]metering.Row, 60)
+	rows := make([]metering.Row, 30) // more than a batch
 	for i := range rows {
 		rows[i] = row(g, i, 5)
 	}
 	must(t, 0, s.PutRows(t.Context(), rows))
-	won := make([][]int, 6)
+	won := make([][]int, 4)
 	var wg sync.WaitGroup
 	for w := range won {
 		wg.Go(func() {

@@ -53,11 +53,11 @@ func manyPendingGroups(t *testing.T, s Store) {
 	}
 }
 
-// Rows of 30 KB: 60 of them are more than one page of 1 MiB.
+// Rows of 30 KB: 40 of them are more than one page of 1 MiB.
 func manyLargeRows(t *testing.T, s Store) {
 	g := group(licenseA, "api_calls")
 	var want []metering.Row
-	for i := range 60 {
+	for i := range 40 {
 		r := row(g, i, int64(i))
 		r.Other = metering.Item{"note": strings.Repeat("x", 30_000)}
 		want = append(want, r)
@@ -65,15 +65,15 @@ func manyLargeRows(t *testing.T, s Store) {
 	}
 	put(t, s, row(group(licenseA, "api_call"), 0, 1), row(group(licenseA, "api_calls2"), 0, 1), row(group(licenseB, "api_calls"), 0, 1))
 	same(t, "rows", want, collect(t, s.GroupRows(t.Context(), g)))
-	if n := len(collect(t, s.LicenseRows(t.Context(), licenseA))); n != 62 {
-		t.Errorf("%d rows of the license, want 62", n)
+	if n := len(collect(t, s.LicenseRows(t.Context(), licenseA))); n != 42 {
+		t.Errorf("%d rows of the license, want 42", n)
 	}
 }
 
 // Records with a manifest of 30 KB: more than a page for the ledger, whether or not for the index.
 func manyPendingRecords(t *testing.T, s Store) {
 	var want []string
-	for i := range 60 {
+	for i := range 40 {
 		r := record(group(licenseA, fmt.Sprintf("dimension-%02d", i)), int64(i))
 		r.Manifest = strings.Repeat("x", 30_000)
 		putRecords(t, s, r)
@@ -93,8 +93,8 @@ func manyPendingRecords(t *testing.T, s Store) {
 // Stages write while they read: what has left the index is behind the cursor, and nothing is skipped for it.
 func readSurvivesWrites(t *testing.T, s Store) {
 	g := group(licenseA, "api_calls")
-	note := metering.Item{"note": strings.Repeat("x", 4000)}
-	rows := make([]metering.Row, 300)
+	note := metering.Item{"note": strings.Repeat("x", 10_000)}
+	rows := make([]metering.Row, 120) // more than one page of 1 MiB
 	for i := range rows {
 		rows[i] = row(g, i, 5)
 		rows[i].Other = note
