@@ -47,9 +47,8 @@ func run(program, target string, out io.Writer) error {
 func pack(binary []byte) ([]byte, error) {
 	var archive bytes.Buffer
 	w := zip.NewWriter(&archive)
-	w.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) {
-		return flate.NewWriter(out, flate.BestCompression)
-	})
+	const level = 7 // the best one, 9, takes nearly three times as long for 0.2 % less
+	w.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return flate.NewWriter(out, level) })
 	header := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
 	header.SetMode(0o755)
 	entry, err := w.CreateHeader(header)
