@@ -44,15 +44,17 @@ fi
 logs=$(mktemp -d) failed=$(mktemp)
 trap 'rm -rf "$logs" "$failed"' EXIT
 check() { go tool gotestsum --format pkgname --jsonfile "$logs/$1" -- -count=1 -vet=off -timeout=30m "${@:2}" || echo "$1" >>"$failed"; }
-# The race detector runs over all packages but those that start processes and stand-ins and wait for them: it would see but the tests there. These run
-# beside it, and after them, likewise without it, every scenario of the model check, the last hours of many licenses, all random cases, the counts of requests, the named scenarios
-# once more over the durable store, but for those that count what is asked of the one in memory, and 1,000 virtual days of the whole system with every variant that breaks the law.
+# The race detector runs over all packages but those that start processes and stand-ins and wait for them: it would see but the tests there. These run beside
+# it, and after them, likewise without it, every scenario of the model check, the last hours of many licenses, all orders of events, all random cases, the
+# counts of requests, the named scenarios once more over the durable store, but for those that count what is asked of the one in memory, and 1,000 virtual
+# days of the whole system with every variant that breaks the law.
 processes='/(cmd/awsmp|deploy|internal/endtoend)$'
 plain() {
 	check processes "$@"
 	if [ ${#race[@]} -gt 0 ]; then
 		check courses -run '^TestEveryCourse' ./internal/modelcheck
 		check lasthours -run '^TestLastHour.*$' ./internal/node
+		check orders -run '^Test(EveryOrder(EndsTheSame|ThroughTheQueue)|UpToThreeEventsInEveryOrder)$' ./internal/metering ./internal/lifecycle
 		check random -run '^Test(EveryFileBalances|Chaos|InterruptedAnywhereAndRunAgain)$' ./internal/demo ./usage ./internal/importer
 		check costs -run '^TestRequests$' ./internal/costs
 		check proof ./internal/simulation -args -days=1000

@@ -58,7 +58,6 @@ func TestEveryOrderThroughTheQueue(t *testing.T) {
 	if len(ways) != 75 || len(orders) != 720 {
 		t.Fatalf("%d ways, %d orders", len(ways), len(orders))
 	}
-	const spread = 24
 	for i, ranks := range ways {
 		at, bodies := map[lifecycle.Kind]time.Time{}, []string{}
 		for j, kind := range eventKinds {
@@ -197,7 +196,9 @@ func TestUpToThreeEventsInEveryOrder(t *testing.T) {
 		if highest := slices.MaxFunc(set, func(a, b told) int { return a.rank - b.rank }).rank; len(ranks) <= highest {
 			return // the same as one with lower ranks
 		}
-		sets++
+		if sets++; sets%setStep != 0 {
+			return
+		}
 		var want metering.Subscriber
 		var first []string
 		for i, order := range orders[len(set)-2] {

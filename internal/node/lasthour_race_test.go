@@ -2,8 +2,11 @@
 
 package node_test
 
-// The race detector makes an hour some ten times slower. Thirty licenses go the same ways as a thousand, and all minutes of five
+// The race detector makes an hour some ten times slower. Ten licenses go the same ways as a thousand, and all minutes of five
 // are alike but for the first.
-var departures = []int{1, 30}
+var departures = []int{1, 10}
 
-const everyMinute = 20
+const (
+	ordinary    = 30
+	everyMinute = 20
+)

@@ -303,7 +303,6 @@ func TestLastHourAtEveryMinute(t *testing.T) {
 // and calls take; and it repeats exactly.
 func TestLastHourOfMany(t *testing.T) {
 	t.Parallel()
-	const ordinary = 100
 	for minute, one := range map[int]time.Duration{0: 8 * time.Minute, 33: 5 * time.Minute} {
 		t.Run(fmt.Sprintf("13:%02d:01", minute), func(t *testing.T) {
 			t.Parallel()

@@ -280,12 +280,12 @@ func (d *deepest) Send(ctx context.Context, bodies []string) ([]int, error) {
 	return refused, err
 }
 
-// TestLabelsNeverPileUp: 60 groups of 1,000 rows ask for 600 messages of labels. However a node is driven, few of them wait.
+// TestLabelsNeverPileUp: 60 groups of 400 rows ask for 240 messages of labels. However a node is driven, few of them wait.
 func TestLabelsNeverPileUp(t *testing.T) {
 	t.Parallel()
 	fill := func(w *world) {
 		for g := range 60 {
-			rows := secondsOf("2026-03-10T14", 1000, 1)
+			rows := secondsOf("2026-03-10T14", 400, 1)
 			for i := range rows {
 				rows[i] = row(licenseOne, buyerOne, "dim_"+string(rune('A'+g)), rows[i].Timestamp, 1)
 			}
@@ -301,10 +301,10 @@ func TestLabelsNeverPileUp(t *testing.T) {
 		w.Aggregate.Cleanup = queue
 		fill(w)
 		w.until(at("2026-03-10T15:36:00"))
-		if queue.most == 0 || queue.most > 200 { // two batches of ten visits: the labels of one are written during the next
+		if queue.most == 0 || queue.most > 80 { // two batches of ten visits: the labels of one are written during the next
 			t.Errorf("%d messages waited", queue.most)
 		}
-		w.wantPlace(ledger.InFlight, 60_000)
+		w.wantPlace(ledger.InFlight, 24_000)
 	})
 	t.Run("running, while labels are slower than visits", func(t *testing.T) {
 		slow := withConfig(func(c *node.Config) { c.Store = slowStore{c.Store, c.Clock} })
@@ -315,10 +315,10 @@ func TestLabelsNeverPileUp(t *testing.T) {
 			stop := w.start()
 			time.Sleep(20 * time.Minute)
 			stop()
-			if queue.most == 0 || queue.most > 64+100 {
+			if queue.most == 0 || queue.most > 64+40 {
 				t.Errorf("%d messages waited", queue.most)
 			}
-			w.wantPlace(ledger.Billed, 60_000)
+			w.wantPlace(ledger.Billed, 24_000)
 		}, slow)
 	})
 }
