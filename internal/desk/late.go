@@ -36,7 +36,7 @@ const (
 func rowWhy(o metering.RowObstacle) string {
 	switch o {
 	case RowNoSecond:
-		return "every second of the current hour so far has its row: ask again in a minute"
+		return "no second of the current hour so far is free: ask again in a minute"
 	case RowTooLate:
 		return "too late: it is in its hour's record, and billed with it; the next visit labels it so"
 	case RowUnfit:
