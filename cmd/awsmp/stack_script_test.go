@@ -110,11 +110,12 @@ func (s *stacks) put(ts *testscript.TestScript, neg bool, args []string) {
 
 // hours is the scripts' command hours FILE…: in each file it puts the current hour and those before it, in UTC, in the place of <HOUR>, <HOUR-1>, <HOUR-2> and
 // so on, and sets $HOUR, $HOUR1, $HOUR2 and so on, up to 48. The time is the real one: of the hours before it six can always be billed, also when a month
-// has just turned, but none for a certain time.
+// has just turned, but none for a certain time. Just before the hour turns it waits: the commands that follow are to be of the same hour.
 func hours(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: hours [FILE…]")
 	}
+	time.Sleep(time.Until(sameHour(time.Now())))
 	now := metering.HourOf(time.Now())
 	pairs := []string{"<HOUR>", now.String()}
 	ts.Setenv("HOUR", now.String())
@@ -126,5 +127,34 @@ func hours(ts *testscript.TestScript, neg bool, args []string) {
 	replace := strings.NewReplacer(pairs...)
 	for _, file := range args {
 		ts.Check(os.WriteFile(ts.MkAbs(file), []byte(replace.Replace(ts.ReadFile(file))), 0o644))
+	}
+}
+
+// sameHour is the first time from now on at which a script can begin and end within one hour, with a second of it gone by in which something may have
+// happened.
+func sameHour(now time.Time) time.Time {
+	const begun, takes = 3 * time.Second, 2 * time.Minute
+	hour := now.Truncate(time.Hour)
+	if now.Add(takes).After(hour.Add(time.Hour)) {
+		hour = hour.Add(time.Hour)
+	}
+	if first := hour.Add(begun); now.Before(first) {
+		return first
+	}
+	return now
+}
+
+func TestSameHour(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"14:00:00": "14:00:03", "14:00:03": "14:00:03", "14:30:00": "14:30:00", "14:58:00": "14:58:00", "14:58:01": "15:00:03", "14:59:59": "15:00:03",
+	} {
+		now, err := time.Parse(time.TimeOnly, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sameHour(now).Format(time.TimeOnly); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
 	}
 }
