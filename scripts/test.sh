@@ -43,6 +43,8 @@ fi
 # scripts/lint.sh has vetted everything.
 logs=$(mktemp -d) failed=$(mktemp)
 trap 'rm -rf "$logs" "$failed"' EXIT
+# Tests allocate much and keep little: collecting as often as a server does is most of what some of them take.
+export GOGC=400
 check() { go tool gotestsum --format pkgname --jsonfile "$logs/$1" -- -count=1 -vet=off -timeout=30m "${@:2}" || echo "$1" >>"$failed"; }
 # The race detector runs over all packages but those that start processes and stand-ins and wait for them: it would see but the tests there. These run beside
 # it, and after them, likewise without it, every scenario of the model check, the last hours of many licenses, all orders of events, all random cases, the
