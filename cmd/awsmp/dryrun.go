@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,16 +88,11 @@ func writeDryRuns(out io.Writer, l desk.DryRuns, goesOn bool, where string) erro
 		b.WriteString("No dry run has ended anything that can be billed.\n")
 	} else {
 		fmt.Fprintf(&b, "%s, %s, ended by a dry run, can be billed.\n", ledger.Counted(int64(l.Records), "record"), ledger.Counted(l.Units, "unit"))
-		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, dryHeader+"\tLEFT\tLICENSE")
-		shown := l.List[:min(len(l.List), maxShown)]
-		for _, f := range shown {
-			fmt.Fprintf(table, "%s\t%s\t%s\n", dryCells(f.Refusal), f.Left, entire(f.License))
-		}
-		_ = table.Flush() // a strings.Builder never fails
-		if more := l.Records - len(shown); more > 0 {
-			fmt.Fprintf(&b, "  and %s more: --license narrows the list, --json shows up to 1,000\n", ledger.Counted(int64(more), "record"))
-		}
+		shown := first(l.List)
+		writeTable(&b, dryHeader+"\tLEFT\tLICENSE", shown, func(f pipeline.LicenseRefusal) string {
+			return dryCells(f.Refusal) + "\t" + f.Left + "\t" + entire(f.License)
+		})
+		writeMore(&b, l.Records-len(shown), "record", "records", seenNarrower)
 		if goesOn {
 			fmt.Fprint(&b, "Dry runs go on here: go live first.\n")
 		} else {
@@ -189,19 +183,14 @@ func writePromoted(out io.Writer, r desk.Promoted) error {
 		fmt.Fprintf(&b, "%s, %s: sent with the submission at %s.\n", records, units, r.NextSubmission.Format("01-02 15:04:05"))
 	}
 	if r.Records > 0 {
-		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, dryHeader+"\tLICENSE")
-		shown := 0
+		var lines []string
 		for _, l := range r.Licenses {
-			for _, f := range l.Reopened[:min(len(l.Reopened), maxShown-shown)] {
-				fmt.Fprintf(table, "%s\t%s\n", dryCells(f), entire(l.License))
-				shown++
+			for _, f := range l.Reopened[:min(len(l.Reopened), maxShown-len(lines))] {
+				lines = append(lines, dryCells(f)+"\t"+entire(l.License))
 			}
 		}
-		_ = table.Flush() // a strings.Builder never fails
-		if more := r.Records - shown; more > 0 {
-			fmt.Fprintf(&b, "  and %s more: --json lists all of them\n", ledger.Counted(int64(more), "record"))
-		}
+		writeTable(&b, dryHeader+"\tLICENSE", lines, func(line string) string { return line })
+		writeMore(&b, r.Records-len(lines), "record", "records", seenInJSON)
 	}
 	skipped, older := skippedOf(r)
 	writeSkipped(&b, skipped, older)

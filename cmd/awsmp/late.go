@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -42,11 +41,9 @@ func writeLate(out io.Writer, l desk.Late, where string) error {
 		b.WriteString("Nothing is late.\n")
 	} else {
 		fmt.Fprintf(&b, "Late: %s. In the current hour can be booked: %s.\n", sumText(l.Sum), sumText(l.Ready))
-		shown := l.List[:min(len(l.List), maxShown)]
-		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "  HOUR\tACCOUNT\tDIMENSION\tROWS\tUNITS\tCAN BE CARRIED\tLICENSE")
+		shown := first(l.List)
 		var why []desk.LateUsage
-		for _, r := range shown {
+		writeTable(&b, "  HOUR\tACCOUNT\tDIMENSION\tROWS\tUNITS\tCAN BE CARRIED\tLICENSE", shown, func(r desk.LateUsage) string {
 			can := "yes"
 			if r.Cause != "" {
 				can = "no: " + string(r.Cause)
@@ -58,12 +55,9 @@ func writeLate(out io.Writer, l desk.Late, where string) error {
 			if hour == "" {
 				hour = "none"
 			}
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\t%s\t%s\n", hour, ledger.Shown(r.Account), ledger.Shown(r.Dimension), r.Rows, ledger.Thousands(r.Units), can, entire(r.License))
-		}
-		_ = table.Flush() // a strings.Builder never fails
-		if more := len(l.List) + l.More - len(shown); more > 0 {
-			fmt.Fprintf(&b, "  and %s more: --license narrows the list, --json shows up to 1,000\n", counted(more, "entry", "entries"))
-		}
+			return fmt.Sprintf("  %s\t%s\t%s\t%d\t%s\t%s\t%s", hour, ledger.Shown(r.Account), ledger.Shown(r.Dimension), r.Rows, ledger.Thousands(r.Units), can, entire(r.License))
+		})
+		writeMore(&b, len(l.List)+l.More-len(shown), "entry", "entries", seenNarrower)
 		for _, r := range why {
 			fmt.Fprintf(&b, "%s: %s.\n", r.Cause, r.Why)
 		}
@@ -165,15 +159,10 @@ func writeCarried(out io.Writer, r desk.Carried) error {
 		fmt.Fprintf(&b, "Booked in the current hour: %s.\n", sumText(r.Sum))
 	}
 	if r.Rows > 0 {
-		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "  FROM\tTO\tUNITS")
-		for _, c := range r.List[:min(len(r.List), maxShown)] {
-			fmt.Fprintf(table, "  %s\t%s\t%s\n", entire(c.From), entire(c.To), ledger.Thousands(c.Units))
-		}
-		_ = table.Flush() // a strings.Builder never fails
-		if more := len(r.List) - maxShown; more > 0 {
-			fmt.Fprintf(&b, "  and %s more: --json lists all of them\n", counted(more, "row", "rows"))
-		}
+		writeTable(&b, "  FROM\tTO\tUNITS", first(r.List), func(c desk.CarriedRow) string {
+			return fmt.Sprintf("  %s\t%s\t%s", entire(c.From), entire(c.To), ledger.Thousands(c.Units))
+		})
+		writeMore(&b, len(r.List)-maxShown, "row", "rows", seenInJSON)
 	}
 	if r.Limited {
 		b.WriteString("There may be more: it ended at --limit.\n")

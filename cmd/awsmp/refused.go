@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -141,15 +140,8 @@ func writeRetried(out io.Writer, r desk.Retried) error {
 		fmt.Fprintf(&b, "%s, %s: sent once more with the submission at %s.\n", records, units, r.NextSubmission.Format("01-02 15:04:05"))
 	}
 	if len(r.Reopened) > 0 {
-		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, refusalHeader)
-		for _, f := range r.Reopened[:min(len(r.Reopened), maxShown)] {
-			fmt.Fprintln(table, refusalCells(f))
-		}
-		_ = table.Flush() // a strings.Builder never fails
-		if more := len(r.Reopened) - maxShown; more > 0 {
-			fmt.Fprintf(&b, "  and %s more: --json lists all of them\n", ledger.Counted(int64(more), "record"))
-		}
+		writeTable(&b, refusalHeader, first(r.Reopened), refusalCells)
+		writeMore(&b, len(r.Reopened)-maxShown, "record", "records", seenInJSON)
 	}
 	writeSkipped(&b, r.Skipped, r.Older)
 	_, err := io.WriteString(out, b.String())

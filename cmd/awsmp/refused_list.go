@@ -5,12 +5,12 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/awsmp/metering/internal/desk"
 	"github.com/awsmp/metering/internal/ledger"
+	"github.com/awsmp/metering/internal/pipeline"
 )
 
 const listLong = `Show the refused usage that can still be sent once more: of all licenses, the newest hour first, with what it was refused for
@@ -70,16 +70,11 @@ func writeRefusals(out io.Writer, l desk.Refused, where string) error {
 		b.WriteString("Nothing was refused that can be sent once more.\n")
 	} else {
 		fmt.Fprintf(&b, "%s, %s, can be sent once more.\n", ledger.Counted(int64(l.Records), "refused record"), ledger.Counted(l.Units, "unit"))
-		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, refusalHeader+"\tLEFT\tLICENSE")
-		shown := l.List[:min(len(l.List), maxShown)]
-		for _, f := range shown {
-			fmt.Fprintf(table, "%s\t%s\t%s\n", refusalCells(f.Refusal), f.Left, entire(f.License))
-		}
-		_ = table.Flush() // a strings.Builder never fails
-		if more := l.Records - len(shown); more > 0 {
-			fmt.Fprintf(&b, "  and %s more: --license narrows the list, --json shows up to 1,000\n", ledger.Counted(int64(more), "record"))
-		}
+		shown := first(l.List)
+		writeTable(&b, refusalHeader+"\tLEFT\tLICENSE", shown, func(f pipeline.LicenseRefusal) string {
+			return refusalCells(f.Refusal) + "\t" + f.Left + "\t" + entire(f.License)
+		})
+		writeMore(&b, l.Records-len(shown), "record", "records", seenNarrower)
 		if license := shown[0].License; license == entire(license) {
 			fmt.Fprintf(&b, "When the cause is put right, a license's usage is sent once more by\n  awsmp refused retry --license %s%s\n", desk.Word(license), where)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -66,9 +65,6 @@ func sumText(s desk.Sum) string {
 	return text
 }
 
-// maxShown bounds the lines of a list.
-const maxShown = 40
-
 func writeRejected(out io.Writer, l desk.Rejected, where string) error {
 	var b strings.Builder
 	if len(l.List) == 0 {
@@ -79,10 +75,8 @@ func writeRejected(out io.Writer, l desk.Rejected, where string) error {
 			verb = "is"
 		}
 		fmt.Fprintf(&b, "%s, %s rejected.\n", sumText(l.Sum), verb)
-		shown := l.List[:min(len(l.List), maxShown)]
-		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "  HOUR\tACCOUNT\tDIMENSION\tROWS\tUNITS\tREJECTED FOR\tCAN BE BILLED FOR\tLICENSE")
-		for _, r := range shown {
+		shown := first(l.List)
+		writeTable(&b, "  HOUR\tACCOUNT\tDIMENSION\tROWS\tUNITS\tREJECTED FOR\tCAN BE BILLED FOR\tLICENSE", shown, func(r desk.RejectedUsage) string {
 			hour, left := r.Hour, r.Left
 			switch {
 			case hour == "":
@@ -92,13 +86,10 @@ func writeRejected(out io.Writer, l desk.Rejected, where string) error {
 			case r.Committed:
 				left = "late, by carrying"
 			}
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", hour, ledger.Shown(r.Account), ledger.Shown(r.Dimension), r.Rows,
+			return fmt.Sprintf("  %s\t%s\t%s\t%d\t%s\t%s\t%s\t%s", hour, ledger.Shown(r.Account), ledger.Shown(r.Dimension), r.Rows,
 				ledger.Thousands(r.Units), ledger.Shown(r.Reason), left, entire(r.License))
-		}
-		_ = table.Flush() // a strings.Builder never fails
-		if more := len(l.List) + l.More - len(shown); more > 0 {
-			fmt.Fprintf(&b, "  and %s more: --license narrows the list, --json shows up to 1,000\n", counted(more, "entry", "entries"))
-		}
+		})
+		writeMore(&b, len(l.List)+l.More-len(shown), "entry", "entries", seenNarrower)
 		writeKeyless(&b, shown, where)
 		writeReasons(&b, shown)
 	}
@@ -113,14 +104,6 @@ func writeRejected(out io.Writer, l desk.Rejected, where string) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
-}
-
-// counted is a number with a noun that has a plural of its own.
-func counted(n int, one, several string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return ledger.Thousands(int64(n)) + " " + several
 }
 
 // writeKeyless names the rows whose keys name no group, each of which is an entry.

@@ -120,13 +120,10 @@ func writeDropped(out io.Writer, r desk.Dropped, where string) error {
 	default:
 		fmt.Fprintf(&b, "Dropped, and never to be billed: %s.\n", sumText(r.Sum))
 	}
-	for i, row := range r.List {
-		if i == maxShown {
-			fmt.Fprintf(&b, "  and %s more: --json lists all of them\n", counted(len(r.List)-i, "row", "rows"))
-			break
-		}
+	for _, row := range first(r.List) {
 		fmt.Fprintf(&b, "  %s: %s, %s\n", entire(row.Key), ledger.Counted(row.Units, "unit"), row.What)
 	}
+	writeMore(&b, len(r.List)-maxShown, "row", "rows", seenInJSON)
 	writeLeftRows(&b, r.Left)
 	if r.Rest != nil {
 		fmt.Fprintf(&b, "Still rejected in this hour, with nothing wrong by itself: %s.", sumText(r.Rest.Sum))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,9 +90,7 @@ func writeRecalled(out io.Writer, r desk.Recalled, where string) error {
 		fmt.Fprintf(&b, "%s, %s: they wait again.\n", groups, sumText(r.Sum))
 	}
 	if len(r.Groups) > 0 {
-		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "  HOUR\tACCOUNT\tDIMENSION\tROWS\tUNITS\tIS SUMMED\tCAN BE BILLED UNTIL")
-		for _, g := range r.Groups[:min(len(r.Groups), maxShown)] {
+		writeTable(&b, "  HOUR\tACCOUNT\tDIMENSION\tROWS\tUNITS\tIS SUMMED\tCAN BE BILLED UNTIL", first(r.Groups), func(g desk.RecalledGroup) string {
 			visit := "when a node runs"
 			if !g.VisitAt.IsZero() {
 				visit = "at " + g.VisitAt.Format("01-02 15:04:05")
@@ -101,13 +98,10 @@ func writeRecalled(out io.Writer, r desk.Recalled, where string) error {
 			if g.Late {
 				visit = "never: ends as late"
 			}
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\t%s\t%s\n", g.Hour, ledger.Shown(g.Account), ledger.Shown(g.Dimension), g.Rows, ledger.Thousands(g.Units),
+			return fmt.Sprintf("  %s\t%s\t%s\t%d\t%s\t%s\t%s", g.Hour, ledger.Shown(g.Account), ledger.Shown(g.Dimension), g.Rows, ledger.Thousands(g.Units),
 				visit, g.LostAt.Format(time.RFC3339))
-		}
-		_ = table.Flush() // a strings.Builder never fails
-		if more := len(r.Groups) - maxShown; more > 0 {
-			fmt.Fprintf(&b, "  and %s more: --json lists all of them\n", counted(more, "group", "groups"))
-		}
+		})
+		writeMore(&b, len(r.Groups)-maxShown, "group", "groups", seenInJSON)
 	}
 	writeLateOnes(&b, r.Groups, where)
 	writeNotRecalled(&b, r, where)
@@ -138,11 +132,7 @@ func writeNotRecalled(b *strings.Builder, r desk.Recalled, where string) {
 	if len(r.Refused) > 0 {
 		b.WriteString("Stay rejected:\n")
 	}
-	for i, n := range r.Refused {
-		if i == maxShown {
-			fmt.Fprintf(b, "  and %s more: --json lists all of them\n", counted(len(r.Refused)-i, "entry", "entries"))
-			break
-		}
+	for _, n := range first(r.Refused) {
 		name := n.Hour + ", " + ledger.Shown(n.Account) + ", " + ledger.Shown(n.Dimension)
 		if n.Key != "" {
 			name = "the row " + entire(n.Key)
@@ -154,6 +144,7 @@ func writeNotRecalled(b *strings.Builder, r desk.Recalled, where string) {
 		b.WriteByte('\n')
 		writeFaulty(b, n, where)
 	}
+	writeMore(b, len(r.Refused)-maxShown, "entry", "entries", seenInJSON)
 	for _, s := range []struct {
 		sum desk.Sum
 		why string
